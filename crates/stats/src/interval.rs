@@ -1,0 +1,201 @@
+//! How far the centre of a few rounds may be off: a bootstrap interval, widened to be honest for few rounds and
+//! for many comparisons.
+//!
+//! Rounds are few (5 to 20) and figures differ by factors, so everything happens on logarithms:
+//!
+//! 1. Resample the rounds with replacement, take the centre of each resample, and read the percentiles α/2 and
+//!    1 − α/2 of these centres (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
+//! 2. That interval is too narrow for small n: the bootstrap distribution has the divisor n instead of n − 1 and
+//!    a normal tail where a t tail is due. Multiply both distances from the centre by
+//!    `t(n − 1, 1 − α/2m) ÷ z(1 − α/2) · √(n ÷ (n − 1))` (Hesterberg, "What Teachers Should Know About the
+//!    Bootstrap", The American Statistician 69(4), 2015, section 4.1.3: the expanded percentile interval).
+//! 3. In that factor, m is the number of comparisons of which all intervals must hold at once: Bonferroni. Holm's
+//!    step-down procedure rejects more, but it orders tests and yields no intervals; a chart with forty bars
+//!    shows intervals, and a reader picks the one that stands out, so that each must hold with the others.
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::{normal_quantile, student_t_quantile};
+use crate::error::StatsError;
+use crate::rng::Rng;
+use crate::summary::median_in_place;
+
+/// How an interval is made. The same settings and figures always give the same interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct IntervalSettings {
+    /// The probability, 0 to 1, with which all of `comparisons` intervals hold at once; usually 0.95.
+    pub confidence: f64,
+    /// How many comparisons are shown, and judged, together; at least 1.
+    pub comparisons: u32,
+    /// Bootstrap resamples; at least 1, usually 4,000.
+    pub resamples: u32,
+    /// The seed of the resampling.
+    pub seed: u64,
+}
+
+impl IntervalSettings {
+    /// 95 %, one comparison, 4,000 resamples.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { confidence: 0.95, comparisons: 1, resamples: 4_000, seed }
+    }
+
+    /// The same for `comparisons` intervals that must hold together.
+    #[must_use]
+    pub const fn for_comparisons(self, comparisons: u32) -> Self {
+        Self { comparisons, ..self }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StatsError> {
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return Err(StatsError::Confidence(self.confidence));
+        }
+        if self.comparisons == 0 {
+            return Err(StatsError::ZeroSetting("comparisons"));
+        }
+        if self.resamples == 0 {
+            return Err(StatsError::ZeroSetting("resamples"));
+        }
+        Ok(())
+    }
+
+    /// What the distances from the centre to the bootstrap percentiles are multiplied by; n ≥ 2.
+    fn widening(&self, rounds: usize) -> f64 {
+        let n = rounds as f64;
+        let tail = 0.5 * (1.0 - self.confidence);
+        let t = -student_t_quantile(tail / f64::from(self.comparisons), n - 1.0);
+        t / -normal_quantile(tail) * (n / (n - 1.0)).sqrt()
+    }
+}
+
+/// Two ends, both included, in the unit of what they bound.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end; never below `low`.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether a value lies within the ends.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// The centre of one cell's rounds with its interval, in the unit of the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median, or the geometric mean, of the rounds.
+    pub value: f64,
+    /// The interval's lower end; `value` when there is one round.
+    pub low: f64,
+    /// The interval's upper end; `value` when there is one round.
+    pub high: f64,
+    /// How many rounds it rests on. With 1, the ends say nothing.
+    pub rounds: usize,
+}
+
+/// The median of one cell's positive figures (operations per second, one a round) with its widened interval.
+///
+/// # Errors
+/// No rounds, a figure that is not positive and finite, or settings out of range.
+pub fn interval_of_median(figures: &[f64], settings: &IntervalSettings) -> Result<Estimate, StatsError> {
+    estimate(figures, settings, |logs| median_in_place(logs).unwrap_or(0.0))
+}
+
+/// The geometric mean of one cell's positive figures with its widened interval.
+///
+/// # Errors
+/// As [`interval_of_median`].
+pub fn interval_of_mean(figures: &[f64], settings: &IntervalSettings) -> Result<Estimate, StatsError> {
+    estimate(figures, settings, |logs| mean_of(logs))
+}
+
+fn estimate(
+    figures: &[f64],
+    settings: &IntervalSettings,
+    centre_of: impl Fn(&mut [f64]) -> f64,
+) -> Result<Estimate, StatsError> {
+    settings.check()?;
+    let logs = logarithms(figures)?;
+    let (centre, ends) = log_interval(&logs, settings, centre_of);
+    let ends = ends.unwrap_or(Interval { low: centre, high: centre });
+    Ok(Estimate {
+        value: exp_finite(centre),
+        low: exp_finite(ends.low),
+        high: exp_finite(ends.high),
+        rounds: figures.len(),
+    })
+}
+
+/// The natural logarithms of figures that must all be positive and finite, and at least one.
+pub(crate) fn logarithms(figures: &[f64]) -> Result<Vec<f64>, StatsError> {
+    if figures.is_empty() {
+        return Err(StatsError::Empty);
+    }
+    let logarithm = |(round, &value): (usize, &f64)| {
+        if value > 0.0 && value.is_finite() {
+            Ok(value.ln())
+        } else {
+            Err(StatsError::NotPositive { round, value })
+        }
+    };
+    figures.iter().enumerate().map(logarithm).collect()
+}
+
+/// The exponential, kept positive and finite so that it has a logarithm again and can be written as JSON.
+pub(crate) fn exp_finite(x: f64) -> f64 {
+    x.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
+}
+
+/// The arithmetic mean of a slice that is not empty.
+pub(crate) fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The centre of the values and, for two or more of them, its widened bootstrap interval.
+///
+/// `centre_of` must shift with its values and mirror with them; then so does the interval, exactly.
+pub(crate) fn log_interval(
+    values: &[f64],
+    settings: &IntervalSettings,
+    centre_of: impl Fn(&mut [f64]) -> f64,
+) -> (f64, Option<Interval>) {
+    let mut scratch = values.to_vec();
+    let centre = centre_of(&mut scratch);
+    if values.len() < 2 {
+        return (centre, None);
+    }
+    let deviations: Vec<f64> = values.iter().map(|v| v - centre).collect();
+    let mut rng = Rng::new(settings.seed);
+    let n = values.len() as u64;
+    let mut centres: Vec<f64> = (0..settings.resamples)
+        .map(|_| {
+            for slot in &mut scratch {
+                *slot = deviations[rng.below(n) as usize];
+            }
+            centre_of(&mut scratch)
+        })
+        .collect();
+    let factor = settings.widening(values.len());
+    let (below, above) = percentiles(&mut centres, 0.5 * (1.0 - settings.confidence));
+    // A percentile on the wrong side of the centre would cut the centre off.
+    let low = centre + factor * below.min(0.0);
+    let high = centre + factor * above.max(0.0);
+    (centre, Some(Interval { low, high }))
+}
+
+/// The values at rank ⌊(R + 1) · tail⌋ from below and from above, at least the first: the same rank from both
+/// ends, so that mirrored values have mirrored percentiles.
+fn percentiles(values: &mut [f64], tail: f64) -> (f64, f64) {
+    let last = values.len() - 1;
+    let rank = ((values.len() + 1) as f64 * tail).floor() as usize;
+    let from_end = rank.clamp(1, last / 2 + 1) - 1;
+    let (_, low, _) = values.select_nth_unstable_by(from_end, f64::total_cmp);
+    let low = *low;
+    let (_, high, _) = values.select_nth_unstable_by(last - from_end, f64::total_cmp);
+    (low, *high)
+}
