@@ -1,0 +1,207 @@
+//! What an experiment varies: axes, their values, and cells, which are one value of each.
+
+use crate::error::{Error, Result};
+use crate::units;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What values an axis takes.
+#[derive(Clone, Copy, Debug)]
+pub enum AxisKind {
+    /// Sizes in bytes, from the least to the most.
+    Size {
+        /// The least size, in bytes.
+        least: u64,
+        /// The most, in bytes.
+        most: u64,
+    },
+    /// Counts, from the least to the most.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// One of these words; each with what it means.
+    Choice(&'static [(&'static str, &'static str)]),
+}
+
+/// One thing that an experiment varies.
+#[derive(Clone, Copy, Debug)]
+pub struct AxisInfo {
+    /// Its name, also its option on the command line (`payload` → `--payload`).
+    pub name: &'static str,
+    /// What it is, one line.
+    pub help: &'static str,
+    /// What values it takes.
+    pub kind: AxisKind,
+    /// Its values where the user names none.
+    pub default: &'static [&'static str],
+}
+
+impl AxisInfo {
+    /// Reads one value of this axis.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) with the axis, the text and what is allowed.
+    pub fn parse(&self, text: &str) -> Result<AxisValue> {
+        let in_range = |value: u64, least: u64, most: u64, show: fn(u64) -> String| {
+            if (least..=most).contains(&value) {
+                Ok(value)
+            } else {
+                let why = format!("--{} {text} is out of range", self.name);
+                Err(Error::usage(why).hint(format!("from {} to {}", show(least), show(most))))
+            }
+        };
+        match self.kind {
+            AxisKind::Size { least, most } => {
+                let value = units::parse_size(text).map_err(|e| e.context(format!("--{}", self.name)))?;
+                Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
+            }
+            AxisKind::Count { least, most } => {
+                let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
+                Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
+            }
+            AxisKind::Choice(choices) => {
+                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+                if words.contains(&text) {
+                    return Ok(AxisValue::Word(text.to_owned()));
+                }
+                let hint = units::nearest(text, &words)
+                    .map_or_else(|| format!("one of: {}", words.join(", ")), |near| format!("did you mean '{near}'?"));
+                Err(Error::usage(format!("--{}: '{text}' is no value of this axis", self.name)).hint(hint))
+            }
+        }
+    }
+
+    /// A value of this axis as people write it.
+    pub fn show(&self, value: &AxisValue) -> String {
+        match (self.kind, value) {
+            (AxisKind::Size { .. }, AxisValue::Number(bytes)) => units::size(*bytes),
+            (_, AxisValue::Number(n)) => units::count(*n),
+            (_, AxisValue::Word(word)) => word.clone(),
+        }
+    }
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// A size in bytes, or a count.
+    Number(u64),
+    /// A word.
+    Word(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(n) => write!(f, "{n}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// One value of each axis of an experiment. The target is not among them: a run holds it beside the cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cell(BTreeMap<String, AxisValue>);
+
+impl Cell {
+    /// A cell of these values.
+    pub fn new(values: impl IntoIterator<Item = (String, AxisValue)>) -> Self {
+        Self(values.into_iter().collect())
+    }
+
+    /// All values, by axis name.
+    pub fn values(&self) -> &BTreeMap<String, AxisValue> {
+        &self.0
+    }
+
+    /// The value of an axis, where the cell has it.
+    pub fn get(&self, axis: &str) -> Option<&AxisValue> {
+        self.0.get(axis)
+    }
+
+    /// A size or count.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal) where the cell has no such axis: an experiment asked for an axis
+    /// that it does not declare, or a file of another version holds other axes.
+    pub fn number(&self, axis: &str) -> Result<u64> {
+        match self.0.get(axis) {
+            Some(AxisValue::Number(n)) => Ok(*n),
+            _ => Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no number for axis '{axis}'"))),
+        }
+    }
+
+    /// A word.
+    ///
+    /// # Errors
+    /// As for [`Cell::number`].
+    pub fn word(&self, axis: &str) -> Result<&str> {
+        match self.0.get(axis) {
+            Some(AxisValue::Word(word)) => Ok(word),
+            _ => Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no word for axis '{axis}'"))),
+        }
+    }
+}
+
+/// Every combination of the axes' values, the first axis varying slowest.
+pub fn product(axes: &[(AxisInfo, Vec<AxisValue>)]) -> Vec<Cell> {
+    let mut cells = vec![Cell::default()];
+    for (axis, values) in axes {
+        cells = cells
+            .iter()
+            .flat_map(|cell| {
+                values.iter().map(|value| {
+                    let mut next = cell.clone();
+                    next.0.insert(axis.name.to_owned(), value.clone());
+                    next
+                })
+            })
+            .collect();
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAYLOAD: AxisInfo = AxisInfo {
+        name: "payload",
+        help: "bytes",
+        kind: AxisKind::Size { least: 1, most: 1_000_000 },
+        default: &["1k"],
+    };
+    const LAYOUT: AxisInfo = AxisInfo {
+        name: "layout",
+        help: "how",
+        kind: AxisKind::Choice(&[("blob", "one"), ("rows", "many")]),
+        default: &["blob"],
+    };
+
+    #[test]
+    fn cells_are_the_product_of_the_axes() {
+        let payloads = vec![AxisValue::Number(1), AxisValue::Number(2)];
+        let layouts = vec![AxisValue::Word("blob".into()), AxisValue::Word("rows".into())];
+        let cells = product(&[(PAYLOAD, payloads), (LAYOUT, layouts)]);
+        assert_eq!(cells.len(), 4);
+        assert_eq!(cells[1].number("payload").unwrap(), 1);
+        assert_eq!(cells[1].word("layout").unwrap(), "rows");
+        assert!(cells[1].number("layout").is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_words() {
+        for (text, part) in [("1x", "not a size"), ("10t", "out of range"), ("0", "out of range")] {
+            let error = PAYLOAD.parse(text).unwrap_err().to_string();
+            assert!(error.contains("--payload") && error.contains(part), "{error}");
+        }
+        let error = LAYOUT.parse("blub").unwrap_err().to_string();
+        assert!(error.contains("did you mean 'blob'?"), "{error}");
+    }
+}

@@ -1,0 +1,237 @@
+//! What a database must offer to be measured: a [`Driver`] opens [`Session`]s, a [`Namespace`] keeps house.
+
+use crate::collection::Collection;
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::value::{Reply, Value};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// Speaks to one target. Shared by all clients of a trial.
+pub trait Driver: Send + Sync {
+    /// Reads from the server what decides its figures: version, settings, durability class, limits.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached or does not let itself be asked.
+    fn describe(&self) -> Result<ServerFacts>;
+
+    /// Whether this database has the operation, natively. Never emulated in silence.
+    fn supports(&self, operation: &Operation) -> Support;
+
+    /// Opens a connection, authenticates and makes it ready for its first operation.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or is full.
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>>;
+
+    /// Opens the part of the database in which Kurabe may work.
+    ///
+    /// # Errors
+    /// As for [`Driver::connect`].
+    fn namespace(&self) -> Result<Box<dyn Namespace>>;
+}
+
+/// One open connection of a driver, used by one client at a time.
+pub trait Session: Send {
+    /// Turns an operation into what the database executes, and announces it to the server where the protocol has
+    /// prepared statements (one round trip).
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason, or the server's error.
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared>;
+
+    /// Executes a prepared operation of this session and replaces the content of `out` by its answer.
+    ///
+    /// # Errors
+    /// The server's error with its code; the session stays usable unless the error's kind is
+    /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) or [`Protocol`](crate::ErrorKind::Protocol).
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()>;
+
+    /// Gives a prepared operation back, on the server too where it keeps one.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn release(&mut self, prepared: Prepared) -> Result<()>;
+
+    /// Ends the connection the way the protocol asks for.
+    ///
+    /// # Errors
+    /// Where the goodbye could not be said; the connection is gone all the same.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// The part of a database that Kurabe made and may touch: collections whose name starts with
+/// [`NAMESPACE_PREFIX`](crate::collection::NAMESPACE_PREFIX) and that stand in Kurabe's own marker.
+pub trait Namespace: Send {
+    /// Claims the namespace for one run until this value is dropped (or the connection ends, however).
+    ///
+    /// # Errors
+    /// [`InUse`](crate::ErrorKind::InUse) where another run holds it; says which where that is known.
+    fn claim(&mut self, run: &str) -> Result<()>;
+
+    /// Makes the collection, empty, and enters it in the marker; replaces one that Kurabe made before.
+    ///
+    /// # Errors
+    /// [`NotOurs`](crate::ErrorKind::NotOurs) where something of that name exists that the marker does not know.
+    fn create(&mut self, collection: &Collection) -> Result<()>;
+
+    /// Empties a collection of ours.
+    ///
+    /// # Errors
+    /// As for [`Namespace::create`].
+    fn clear(&mut self, collection: &Collection) -> Result<()>;
+
+    /// Removes a collection of ours and its entry in the marker.
+    ///
+    /// # Errors
+    /// As for [`Namespace::create`].
+    fn remove(&mut self, name: &str) -> Result<()>;
+
+    /// The names of all collections that the marker holds, of this run and of earlier ones that died.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn list(&mut self) -> Result<Vec<String>>;
+
+    /// Removes the marker itself; called when it holds nothing any more.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Names a prepared operation within its session. The number is the driver's own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Prepared(pub usize);
+
+/// Whether a database has an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It has it.
+    Native,
+    /// It has not; the reason, as a clause: "memcached finds a value by its whole key only".
+    No(String),
+}
+
+/// How a session is opened.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// The longest that connecting may take, and the longest that one answer may take afterwards.
+    pub timeout: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30) }
+    }
+}
+
+/// A setting of the server, or of the session, that decides figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name in the engine's own words.
+    pub name: String,
+    /// Its value as the server prints it.
+    pub value: String,
+}
+
+impl Setting {
+    /// A setting by name and value.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
+/// What an acknowledged write survives. Ordered: a later class survives whatever an earlier one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DurabilityClass {
+    /// Nothing: it is gone with the server's process.
+    Memory,
+    /// The server's crash, but not the machine's: it was handed to the operating system.
+    OsCache,
+    /// The machine's crash, but for about the last second.
+    PeriodicSync,
+    /// The machine's crash: it was on stable storage before it was acknowledged.
+    Synced,
+    /// The loss of the machine: another one had it before it was acknowledged.
+    Replicated,
+}
+
+impl DurabilityClass {
+    /// The class as files and reports name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::OsCache => "os-cache",
+            Self::PeriodicSync => "periodic-sync",
+            Self::Synced => "synced",
+            Self::Replicated => "replicated",
+        }
+    }
+
+    /// What an acknowledged write may suffer, as a clause for a verdict.
+    pub fn promise(self) -> &'static str {
+        match self {
+            Self::Memory => "an acknowledged write is lost when the server stops",
+            Self::OsCache => "an acknowledged write may be lost on power failure",
+            Self::PeriodicSync => "about a second of acknowledged writes may be lost on power failure",
+            Self::Synced => "an acknowledged write survives power failure",
+            Self::Replicated => "an acknowledged write survives the loss of the machine",
+        }
+    }
+}
+
+impl fmt::Display for DurabilityClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A limit of the server, with the setting that makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The largest value that is allowed.
+    pub most: u64,
+    /// What sets it: "max_allowed_packet", "-I (item size)".
+    pub set_by: String,
+}
+
+/// What a server refuses to exceed. `None`: no limit that matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Connections that this user may hold at once.
+    pub connections: Option<Limit>,
+    /// Connections open now, ours left out, where the server says.
+    pub connections_in_use: Option<u64>,
+    /// Bytes of one value.
+    pub value_bytes: Option<Limit>,
+    /// Bytes of one request or answer, with all its parameters.
+    pub request_bytes: Option<Limit>,
+    /// Parameters of one request.
+    pub parameters: Option<Limit>,
+}
+
+/// What a driver found out about its server: read, not assumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// The engine's name: "PostgreSQL", "MariaDB".
+    pub engine: String,
+    /// Its version as the server says it.
+    pub version: String,
+    /// The client code that speaks to it: "mysql crate 28.0", "libsqlite3 3.50 in process".
+    pub client: String,
+    /// How it is reached: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
+    pub transport: String,
+    /// What an acknowledged write survives; `None` where there are no writes to keep.
+    pub durability: Option<DurabilityClass>,
+    /// The settings that make it so.
+    pub durability_settings: Vec<Setting>,
+    /// Other settings that decide figures: buffer sizes, page size, character set.
+    pub settings: Vec<Setting>,
+    /// What it refuses to exceed.
+    pub limits: Limits,
+    /// Operations that it has not, or anything else that a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,141 @@
+//! The one error type of the libraries: what happened, why it matters, what to do about it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The result of everything that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong: decides the exit code, and whether a run can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    /// The command line, a suite file or a URL is wrong.
+    Usage,
+    /// Nothing answers at the target's address.
+    Unreachable,
+    /// The server refused the user or the password.
+    Denied,
+    /// The named database, file or table does not exist.
+    NotFound,
+    /// The user may not do what is needed, such as creating a table.
+    NotPermitted,
+    /// Something in Kurabe's namespace was not made by Kurabe; it is left alone.
+    NotOurs,
+    /// Another run is using the target.
+    InUse,
+    /// A limit of the server, of this machine or of a file system stands in the way.
+    Limit,
+    /// The database cannot do what was asked.
+    Unsupported,
+    /// The server answered with an error.
+    Server,
+    /// The connection ended in the middle.
+    ConnectionLost,
+    /// No answer within the time allowed.
+    Timeout,
+    /// An answer was not what it had to be: the trial has no result.
+    Mismatch,
+    /// What came over the wire is not the protocol.
+    Protocol,
+    /// A file of ours is damaged or of another version.
+    Damaged,
+    /// The user asked to stop.
+    Interrupted,
+    /// This machine could not do its part (disk full, no more threads, …).
+    Environment,
+    /// A defect of Kurabe itself, such as a panic in a client thread.
+    Internal,
+}
+
+/// An error for people. It displays as one line: the message, then what to do, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    code: Option<String>,
+    hint: Option<String>,
+}
+
+impl Error {
+    /// An error of this kind; `message` says what happened, in words, without a final stop.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), code: None, hint: None }
+    }
+
+    /// Adds what the reader can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the server's own code (`1045`, `28P01`, `SERVER_ERROR`).
+    #[must_use]
+    pub fn code(mut self, code: impl fmt::Display) -> Self {
+        self.code = Some(code.to_string());
+        self
+    }
+
+    /// Puts what was being done in front of the message: `context: message`.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The server's own code, where the error is the server's.
+    pub fn server_code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// A wrong command line, URL or suite file.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// An answer that is not what it had to be.
+    pub fn mismatch(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Mismatch, message)
+    }
+
+    /// Something that the database cannot do, with the reason.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(code) = &self.code {
+            write!(f, " [{code}]")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_happened_and_what_to_do_in_one_line() {
+        let error = Error::new(ErrorKind::Denied, "the server refused user bob")
+            .code(1045)
+            .hint("check the password")
+            .context("mysql://bob@localhost");
+        assert_eq!(
+            error.to_string(),
+            "mysql://bob@localhost: the server refused user bob [1045]; check the password"
+        );
+    }
+}

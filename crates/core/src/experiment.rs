@@ -1,0 +1,187 @@
+//! What an experiment is: a question, its axes, and for each cell a [`Workload`] whose transaction the engine runs.
+
+use crate::axis::{AxisInfo, Cell};
+use crate::driver::{Namespace, Session};
+use crate::error::Result;
+use crate::operation::Operation;
+use std::time::Duration;
+
+/// A question about databases, with what is varied to answer it.
+pub trait Experiment: Sync {
+    /// What it is: name, question, axes, operations, charts.
+    fn info(&self) -> &'static ExperimentInfo;
+
+    /// The work of one cell.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) where the values of the
+    /// cell do not go together, with the reason.
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>>;
+}
+
+/// What is known of an experiment before it runs. Help, docs, charts and the test matrix come from it.
+#[derive(Debug)]
+pub struct ExperimentInfo {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The question it answers, one sentence.
+    pub question: &'static str,
+    /// What it does, for `kurabe list`: a few sentences.
+    pub about: &'static str,
+    /// What it varies. The first values of all axes make the baseline cell.
+    pub axes: &'static [AxisInfo],
+    /// What it measures, each apart.
+    pub operations: &'static [OperationInfo],
+    /// Which axis is the horizontal one of its charts.
+    pub chart_axis: &'static str,
+    /// The file of published figures that can be laid under its charts, where there are any.
+    pub published: Option<&'static str>,
+}
+
+/// Something that an experiment measures apart from the rest: `write`, `read`.
+#[derive(Debug)]
+pub struct OperationInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What one such operation is.
+    pub about: &'static str,
+    /// How many the original experiment made, over all clients: the default number of requests.
+    pub requests: u64,
+    /// Whether it changes data: whether durability classes matter to it.
+    pub writes: bool,
+}
+
+/// What all cells of a run share.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// The run's seed: every row is a pure function of (seed, key, version).
+    pub seed: u64,
+    /// How many records the store holds before it is read; `None`: the experiment's own rule.
+    pub records: Option<u64>,
+    /// Goes into the names of collections, so that two targets on one server do not share them.
+    pub slot: usize,
+}
+
+/// What a cell needs of its target: compared with what the driver supports and with the server's limits when the
+/// run is planned, before anything is measured.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// Every operation that the transaction, the load and the check prepare.
+    pub operations: Vec<Operation>,
+    /// Whether the transaction needs statements that can be prepared: a target without them has no such cell.
+    pub prepared_statements: bool,
+    /// The largest single value, in bytes.
+    pub value_bytes: u64,
+    /// The largest request or answer, values together, in bytes.
+    pub request_bytes: u64,
+    /// The most parameters of one request.
+    pub parameters: u64,
+    /// Connections open at once.
+    pub connections: u64,
+    /// Bytes that the load puts into the store.
+    pub loaded_bytes: u64,
+    /// Bytes of memory that each client holds.
+    pub client_bytes: u64,
+}
+
+/// The work of one cell on one target.
+pub trait Workload: Send + Sync {
+    /// What it needs.
+    fn demand(&self) -> Demand;
+
+    /// How many clients run it at once.
+    fn clients(&self) -> usize;
+
+    /// Whether each transaction opens its own connection and closes it.
+    fn connection_per_request(&self) -> bool;
+
+    /// Mean bytes handed to the database for one record, after compression and encoding.
+    fn stored_bytes(&self) -> Option<u64>;
+
+    /// Names the data that [`Workload::load`] makes: cells with the same name on one target share it.
+    fn data(&self) -> String;
+
+    /// Makes the collections and fills them: deterministic, called once per run for each [`Workload::data`].
+    ///
+    /// # Errors
+    /// The server's error, or a mismatch between what was sent and what the server counts.
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()>;
+
+    /// Makes ready for one trial of an operation: say, empties the collection that it writes to. Not measured.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn before(&self, operation: &str, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()>;
+
+    /// The transaction of one client.
+    ///
+    /// # Errors
+    /// Where the client's buffers cannot be made.
+    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>>;
+
+    /// Checks on the server, after a trial, that what the clients were told is true: counts what was written,
+    /// reads back a sample. Not measured. `done` holds each client's transactions, warm-up included.
+    ///
+    /// # Errors
+    /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked>;
+}
+
+/// Which client a transaction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Its number, from 0.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Seeds what it draws: differs between rounds, clients and operations, equal between targets.
+    pub seed: u64,
+}
+
+/// How many transactions a client completed in a trial, warm-up included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The client.
+    pub client: Client,
+    /// Its completed transactions.
+    pub completed: u64,
+}
+
+/// What the check after a trial found, all of it right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Writes that the server counted, which is as many as were acknowledged.
+    pub writes_counted: u64,
+    /// Records read back and compared byte for byte.
+    pub records_read_back: u64,
+}
+
+/// One client's unit of application work. The engine calls `attach`, then `run` and `check` in turn.
+pub trait Transaction: Send {
+    /// Prepares on a new session what is prepared once. Called again for each new connection.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
+
+    /// Does the work: this is what is timed. Allocates nothing.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn run(&mut self, session: &mut dyn Session) -> Result<()>;
+
+    /// Compares the answer of the last `run` with what it must be; not in its time, but in the client's CPU figure.
+    ///
+    /// # Errors
+    /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
+    fn check(&mut self) -> Result<()>;
+}
+
+/// When a trial's measured phase ends: at whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// So many transactions, over all clients.
+    pub requests: Option<u64>,
+    /// So long after its start.
+    pub duration: Option<Duration>,
+}

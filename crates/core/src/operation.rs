@@ -1,0 +1,117 @@
+//! What an experiment asks of a database, in no database's words.
+
+use crate::collection::Collection;
+use std::sync::Arc;
+
+/// One request to a database. A driver prepares it once into what its database really executes, and executes
+/// that with parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The least request that the server answers. No parameters, no rows.
+    Ping,
+    /// Starts a transaction. No parameters, no rows.
+    Begin,
+    /// Makes what was done since [`Operation::Begin`] permanent.
+    Commit,
+    /// Takes back what was done since [`Operation::Begin`].
+    Rollback,
+    /// One row by its primary key. Parameters: the key's fields. Reply: `fields` of the row, or no row.
+    Get {
+        /// Where from.
+        collection: Arc<Collection>,
+        /// Which fields come back, by position.
+        fields: Vec<usize>,
+    },
+    /// Adds one row; an error where the key exists. Parameters: every field. Reply: affected 1.
+    Insert {
+        /// Where to.
+        collection: Arc<Collection>,
+    },
+    /// Adds rows in one request, all or none. Parameters: every field of the first row, of the second, …
+    /// Reply: affected = `rows`.
+    InsertMany {
+        /// Where to.
+        collection: Arc<Collection>,
+        /// How many rows.
+        rows: usize,
+    },
+    /// Adds a row or replaces the one with its key. Parameters: every field.
+    Put {
+        /// Where to.
+        collection: Arc<Collection>,
+    },
+    /// Changes fields of one row. Parameters: `fields`, then the key's fields. Reply: affected 1, or 0 where no
+    /// row has the key.
+    Update {
+        /// Where.
+        collection: Arc<Collection>,
+        /// Which fields change, by position.
+        fields: Vec<usize>,
+    },
+    /// Removes one row by its key. Parameters: the key's fields. Reply: affected 1, or 0.
+    Delete {
+        /// Where from.
+        collection: Arc<Collection>,
+    },
+    /// All rows whose fields `by` equal the parameters, in the order of the primary key. Reply: `fields` of each.
+    FindEqual {
+        /// Where from.
+        collection: Arc<Collection>,
+        /// Which fields are compared, by position: the first fields of the key, or of an index.
+        by: Vec<usize>,
+        /// Which fields come back, by position.
+        fields: Vec<usize>,
+    },
+    /// How many rows there are, counted by the server. Reply: one row, one whole number.
+    Count {
+        /// Where.
+        collection: Arc<Collection>,
+    },
+}
+
+impl Operation {
+    /// The operation's name, as docs and messages say it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ping => "Ping",
+            Self::Begin => "Begin",
+            Self::Commit => "Commit",
+            Self::Rollback => "Rollback",
+            Self::Get { .. } => "Get",
+            Self::Insert { .. } => "Insert",
+            Self::InsertMany { .. } => "InsertMany",
+            Self::Put { .. } => "Put",
+            Self::Update { .. } => "Update",
+            Self::Delete { .. } => "Delete",
+            Self::FindEqual { .. } => "FindEqual",
+            Self::Count { .. } => "Count",
+        }
+    }
+
+    /// The collection it works on; none for `Ping` and transactions.
+    pub fn collection(&self) -> Option<&Arc<Collection>> {
+        match self {
+            Self::Ping | Self::Begin | Self::Commit | Self::Rollback => None,
+            Self::Get { collection, .. }
+            | Self::Insert { collection }
+            | Self::InsertMany { collection, .. }
+            | Self::Put { collection }
+            | Self::Update { collection, .. }
+            | Self::Delete { collection }
+            | Self::FindEqual { collection, .. }
+            | Self::Count { collection } => Some(collection),
+        }
+    }
+
+    /// How many parameters it takes.
+    pub fn parameters(&self) -> usize {
+        match self {
+            Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Count { .. } => 0,
+            Self::Get { collection, .. } | Self::Delete { collection } => collection.key.len(),
+            Self::Insert { collection } | Self::Put { collection } => collection.fields.len(),
+            Self::InsertMany { collection, rows } => collection.fields.len() * rows,
+            Self::Update { collection, fields } => fields.len() + collection.key.len(),
+            Self::FindEqual { by, .. } => by.len(),
+        }
+    }
+}

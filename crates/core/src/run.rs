@@ -1,0 +1,208 @@
+//! What a run is made of, as it is recorded: the spec, the targets, the cells, and the trials.
+//!
+//! These types are the content of a run file (crate `record`); the engine makes them, the reports read them.
+
+use crate::axis::{AxisValue, Cell};
+use crate::driver::ServerFacts;
+use crate::error::ErrorKind;
+use kurabe_stats::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the user asked for: enough to repeat the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The targets as given, passwords left out.
+    pub targets: Vec<String>,
+    /// The values of every axis.
+    pub axes: BTreeMap<String, Vec<AxisValue>>,
+    /// The operations measured.
+    pub operations: Vec<String>,
+    /// Requests per trial by operation, over all clients.
+    pub requests: BTreeMap<String, u64>,
+    /// The longest that a trial's measured phase may last, in nanoseconds; `None`: only `requests` end it.
+    pub duration_ns: Option<u64>,
+    /// Whether `duration_ns` was worked out from a time for the whole run rather than asked for.
+    pub budget_ns: Option<u64>,
+    /// Rounds over all cells.
+    pub rounds: u32,
+    /// The seed of data, order and draws.
+    pub seed: u64,
+    /// Records in the store; `None`: the experiment's own rule.
+    pub records: Option<u64>,
+}
+
+/// The first line of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// The run's name: the time it began and the experiment.
+    pub run: String,
+    /// When it began: seconds since 1970-01-01 UTC.
+    pub began: u64,
+    /// The version of Kurabe.
+    pub kurabe: String,
+    /// The command line, passwords left out.
+    pub command: Vec<String>,
+    /// What was asked for.
+    pub spec: RunSpec,
+    /// The machine that the client ran on.
+    pub machine: MachineFacts,
+    /// The targets, in the order of the spec.
+    pub targets: Vec<TargetRecord>,
+    /// Every cell of every target.
+    pub cells: Vec<CellRecord>,
+    /// What the tool itself costs, measured on `null:` before the first trial.
+    pub overhead: Vec<OverheadRecord>,
+}
+
+/// The machine that the client ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// The processor's name.
+    pub cpu: String,
+    /// Logical processors that the tool may use.
+    pub cpus: u64,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Operating system and kernel.
+    pub system: String,
+}
+
+/// A target of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    /// Its name in this run, unlike any other's: "sqlite", "mysql", "sqlite#2".
+    pub name: String,
+    /// Its URL, password left out.
+    pub url: String,
+    /// Its scheme: which driver.
+    pub scheme: String,
+    /// What the server says of itself.
+    pub facts: ServerFacts,
+}
+
+/// One cell on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Which target, by position.
+    pub target: usize,
+    /// The axis values.
+    pub axes: Cell,
+    /// Whether it is the baseline's repeat (A/A): the same cell again, which shows the noise floor.
+    pub repeat: bool,
+    /// Why it cannot be measured, where it cannot.
+    pub unavailable: Option<String>,
+    /// Mean bytes handed to the database for one record.
+    pub stored_bytes: Option<u64>,
+}
+
+/// What the tool itself costs per operation, measured on `null:` with the same cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverheadRecord {
+    /// The axis values that matter to it; the repeat and other targets share it.
+    pub axes: Cell,
+    /// The operation.
+    pub operation: String,
+    /// Wall time per operation, in nanoseconds: everything, the store of `null:` included.
+    pub ns_per_op: f64,
+}
+
+/// One trial, as it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Which round, from 0.
+    pub round: u32,
+    /// Which cell, by position in the header.
+    pub cell: usize,
+    /// Which operation.
+    pub operation: String,
+    /// When it began: milliseconds since the run began.
+    pub at_ms: u64,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// What came out of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was measured, and every answer was right.
+    Measured(Box<Measurement>),
+    /// It has no figures.
+    Failed {
+        /// What kind of failure.
+        kind: ErrorKind,
+        /// The reason, for people.
+        reason: String,
+        /// Answers that were not what they had to be.
+        mismatches: u64,
+    },
+}
+
+/// The figures of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Clients that took part.
+    pub clients: u64,
+    /// Transactions begun in the measured phase: `completed + failed + dropped`.
+    pub offered: u64,
+    /// Transactions completed, each answer right.
+    pub completed: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Transactions that were due and never begun (open loop).
+    pub dropped: u64,
+    /// Transactions repeated after an error that asks for it; not among `offered`.
+    pub retries: u64,
+    /// Transactions before the measured phase: executed, verified, in no figure.
+    pub warmup: u64,
+    /// The measured phase: from the common start to the end of the last transaction, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// CPU time of the whole process in the measured phase, in nanoseconds.
+    pub client_cpu_ns: u64,
+    /// Service times, in nanoseconds.
+    pub service: Histogram,
+    /// Mean time of one check of an answer, in nanoseconds, from a sample of them.
+    pub verify_ns_per_op: f64,
+    /// Answers compared with what they must be, byte for byte, warm-up included.
+    pub reads_verified: u64,
+    /// Writes that the server counted after the trial, warm-up included.
+    pub writes_verified: u64,
+    /// Time to prepare the trial and to check it afterwards, in nanoseconds.
+    pub around_ns: u64,
+}
+
+impl Measurement {
+    /// Completed transactions per second of the measured phase.
+    pub fn ops_per_second(&self) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { self.completed as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    /// CPU time of the client per completed transaction, in microseconds.
+    pub fn client_cpu_us_per_op(&self) -> f64 {
+        if self.completed == 0 { 0.0 } else { self.client_cpu_ns as f64 / 1e3 / self.completed as f64 }
+    }
+}
+
+/// The last line of a run file, where the run was not cut off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// When it ended: milliseconds since it began.
+    pub at_ms: u64,
+    /// Whether every planned trial was made; otherwise `resume` can go on.
+    pub complete: bool,
+}
+
+/// A run as it was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// How it began.
+    pub header: RunHeader,
+    /// Its trials, in the order in which they were made.
+    pub trials: Vec<TrialRecord>,
+    /// How it ended, where it did.
+    pub end: Option<RunEnd>,
+}

@@ -1,0 +1,44 @@
+//! A password that cannot be printed by accident.
+
+use std::fmt;
+
+/// A secret text. `Debug` and `Display` print `***`; only [`Secret::expose`] gives the text, so that every place
+/// that uses it can be found by that name.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself: for authentication, never for output.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_printed() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?}"), "*** ***");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+}

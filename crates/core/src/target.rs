@@ -1,0 +1,235 @@
+//! A target: one database, reached in one way, named by a URL.
+//!
+//! `scheme://[user[:password]@][host][:port][/path][?option=value&…]`, or `scheme:[path][?options]` where there is no
+//! host (`sqlite:sessions.db`, `null:`, `up:postgres`). IPv6 hosts stand in brackets. Percent escapes are decoded.
+
+use crate::error::{Error, Result};
+use crate::secret::Secret;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use std::collections::BTreeMap;
+use std::fmt;
+
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'@');
+
+/// A parsed target URL. It displays without its password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetUrl {
+    /// The scheme, in lower case: which driver.
+    pub scheme: String,
+    /// The user, where one is named.
+    pub user: Option<String>,
+    /// The password, where one is given.
+    pub password: Option<Secret>,
+    /// The host, without brackets.
+    pub host: Option<String>,
+    /// The port.
+    pub port: Option<u16>,
+    /// What follows the host, without the first `/`; or all that follows `scheme:` where there is no host.
+    pub path: String,
+    /// The options after `?`, in order of name.
+    pub options: BTreeMap<String, String>,
+}
+
+impl TargetUrl {
+    /// Reads a target URL.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage), saying which part is wrong; the text is not repeated, since it may hold
+    /// a password.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (scheme, rest) = text.split_once(':').ok_or_else(|| {
+            Error::usage(format!("'{}' is not a target", shown(text)))
+                .hint("a target is a URL such as sqlite:, postgres://user@host/db or up:mysql")
+        })?;
+        let scheme = scheme.to_ascii_lowercase();
+        if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+') {
+            return Err(Error::usage(format!("'{}' is not a target: no scheme before ':'", shown(text))));
+        }
+        let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, query)| (rest, query));
+        let mut url = Self {
+            scheme,
+            user: None,
+            password: None,
+            host: None,
+            port: None,
+            path: String::new(),
+            options: parse_options(query)?,
+        };
+        let Some(rest) = rest.strip_prefix("//") else {
+            url.path = decode(rest)?;
+            return Ok(url);
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        url.path = decode(path)?;
+        // The last '@' ends the user part, so that a password with an unescaped '@' still is no host.
+        let host = match authority.rsplit_once('@') {
+            None => authority,
+            Some((who, host)) => {
+                let (user, password) = match who.split_once(':') {
+                    Some((user, password)) => (user, Some(password)),
+                    None => (who, None),
+                };
+                url.user = Some(decode(user)?).filter(|user| !user.is_empty());
+                url.password = password.map(decode).transpose()?.map(Secret::new);
+                host
+            }
+        };
+        url.set_host(host)?;
+        Ok(url)
+    }
+
+    fn set_host(&mut self, text: &str) -> Result<()> {
+        let bad = |what: &str| Error::usage(format!("target {}: {what}", self.scheme.clone() + "://…"));
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, after) = rest.split_once(']').ok_or_else(|| bad("'[' without ']' in the host"))?;
+            (host, after.strip_prefix(':'))
+        } else {
+            match text.rsplit_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        if let Some(port) = port.filter(|port| !port.is_empty()) {
+            let port = port.parse().map_err(|_| bad("the port is not a number from 1 to 65535"))?;
+            self.port = Some(port).filter(|port| *port != 0);
+        }
+        self.host = Some(decode(host)?).filter(|host| !host.is_empty());
+        Ok(())
+    }
+
+    /// An option's value.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    /// Refuses options that are not among `known`, suggesting the nearest.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) with the options that there are.
+    pub fn check_options(&self, known: &[&str]) -> Result<()> {
+        for name in self.options.keys() {
+            if !known.contains(&name.as_str()) {
+                let near = crate::units::nearest(name, known)
+                    .map_or_else(|| format!("known: {}", known.join(", ")), |near| format!("did you mean '{near}'?"));
+                return Err(Error::usage(format!("{}: has no option '{name}'", self.scheme)).hint(near));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The URL without its password.
+impl fmt::Display for TargetUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.scheme)?;
+        if self.host.is_some() || self.user.is_some() || self.port.is_some() {
+            f.write_str("//")?;
+            if let Some(user) = &self.user {
+                write!(f, "{}@", utf8_percent_encode(user, ESCAPED))?;
+            }
+            match &self.host {
+                Some(host) if host.contains(':') => write!(f, "[{host}]")?,
+                Some(host) => f.write_str(host)?,
+                None => {}
+            }
+            if let Some(port) = self.port {
+                write!(f, ":{port}")?;
+            }
+            if !self.path.is_empty() {
+                f.write_str("/")?;
+            }
+        }
+        write!(f, "{}", utf8_percent_encode(&self.path, ESCAPED))?;
+        let mut sign = '?';
+        for (name, value) in &self.options {
+            let value = if name.contains("password") { "***" } else { value };
+            write!(f, "{sign}{name}={}", utf8_percent_encode(value, ESCAPED))?;
+            sign = '&';
+        }
+        Ok(())
+    }
+}
+
+fn parse_options(query: &str) -> Result<BTreeMap<String, String>> {
+    query
+        .split('&')
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            Ok((decode(name)?, decode(value)?))
+        })
+        .collect()
+}
+
+fn decode(text: &str) -> Result<String> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| Error::usage("the target's percent escapes are not UTF-8"))
+}
+
+/// What may be shown of a text that could hold a password: all of it only if it cannot.
+fn shown(text: &str) -> &str {
+    if text.contains('@') { "…" } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> TargetUrl {
+        TargetUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_part_of_a_url_is_found() {
+        let url = parse("MySQL://al%20:p%40ss:w@[::1]:3307/shop?tls=require&socket=/run/x");
+        assert_eq!(url.scheme, "mysql");
+        assert_eq!(url.user.as_deref(), Some("al "));
+        assert_eq!(url.password.as_ref().map(Secret::expose), Some("p@ss:w"));
+        assert_eq!((url.host.as_deref(), url.port), (Some("::1"), Some(3307)));
+        assert_eq!(url.path, "shop");
+        assert_eq!(url.option("tls"), Some("require"));
+        assert_eq!(url.option("socket"), Some("/run/x"));
+    }
+
+    #[test]
+    fn targets_without_a_host() {
+        assert_eq!(parse("sqlite:").path, "");
+        assert_eq!(parse("sqlite:/tmp/a b.db?journal_mode=wal").path, "/tmp/a b.db");
+        assert_eq!(parse("up:postgres").path, "postgres");
+        assert_eq!(parse("postgres:///db?host=/run/postgresql").host, None);
+    }
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let url = parse("postgres://bob:hunter2@db.example:5432/shop?sslpassword=hunter2");
+        assert_eq!(url.to_string(), "postgres://bob@db.example:5432/shop?sslpassword=***");
+        assert!(!format!("{url:?}").replace("\"sslpassword\": \"hunter2\"", "").contains("hunter2"));
+        let error = TargetUrl::parse("postgres//bob:hunter2@db").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let error = TargetUrl::parse("postgres://bob:hunter2@db:x").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_with_the_nearest() {
+        let error = parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
+        assert!(error.to_string().contains("did you mean 'journal_mode'?"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics_and_display_parses_to_the_same(text in "[a-z]{1,6}:(//)?[ -~]{0,40}") {
+            if let Ok(url) = TargetUrl::parse(&text)
+                && url.password.is_none()
+                && !url.path.starts_with('/')
+                && url.options.keys().all(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()) && !name.is_empty())
+            {
+                let again = TargetUrl::parse(&url.to_string());
+                prop_assert!(again.is_ok(), "{}", url);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Human words for sizes, counts and times, both ways.
+//!
+//! `k`, `m`, `g` are powers of 1,000, as the field's published payload sizes are; `KiB`, `MiB`, `GiB` (or `Ki`, `Mi`,
+//! `Gi`) are powers of 1,024.
+
+use crate::error::{Error, Result};
+use std::time::Duration;
+
+/// Reads a size in bytes: `100`, `4k`, `1.5 MB`, `64KiB`.
+///
+/// # Errors
+/// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
+pub fn parse_size(text: &str) -> Result<u64> {
+    let bad = || Error::usage(format!("'{text}' is not a size")).hint("write 1000, 4k, 1.5m or 64KiB");
+    let (number, unit) = split_unit(text);
+    let unit = unit.to_ascii_lowercase();
+    let factor: u64 = match unit.strip_suffix('b').unwrap_or(&unit) {
+        "" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        _ => return Err(bad()),
+    };
+    scaled(number, factor).ok_or_else(bad)
+}
+
+/// Reads a count: `100`, `10k`, `1,000`, `1_000`.
+///
+/// # Errors
+/// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
+pub fn parse_count(text: &str) -> Result<u64> {
+    let bad = || Error::usage(format!("'{text}' is not a count")).hint("write 1000, 1_000 or 10k");
+    let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    let (number, unit) = split_unit(&plain);
+    let factor = match unit {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "m" | "M" => 1_000_000,
+        _ => return Err(bad()),
+    };
+    scaled(number, factor).ok_or_else(bad)
+}
+
+/// Reads a time: `500ms`, `2s`, `1.5 min`, `1h`, `90` (seconds).
+///
+/// # Errors
+/// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    let bad = || Error::usage(format!("'{text}' is not a time")).hint("write 500ms, 10s, 2min or 1h");
+    let (number, unit) = split_unit(text);
+    let nanos: u64 = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" | "sec" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(bad()),
+    };
+    scaled(number, nanos).map(Duration::from_nanos).ok_or_else(bad)
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let value = number.parse::<f64>().ok()? * factor as f64;
+    (value.is_finite() && value < 1e18).then_some(value.round() as u64)
+}
+
+/// A size as people write it, in powers of 1,000: `999 B`, `4 kB`, `1.5 MB`.
+pub fn size(bytes: u64) -> String {
+    let (value, unit) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (bytes as f64 / 1e3, "kB"),
+        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        _ => (bytes as f64 / 1e9, "GB"),
+    };
+    format!("{} {unit}", short(value))
+}
+
+/// A time as people write it: `850 ns`, `12.3 µs`, `4.5 ms`, `2.1 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn time(duration: Duration) -> String {
+    let nanos = duration.as_nanos() as f64;
+    match nanos {
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => format!("{} µs", short(n / 1e3)),
+        n if n < 1e9 => format!("{} ms", short(n / 1e6)),
+        n if n < 60e9 => format!("{} s", short(n / 1e9)),
+        _ => {
+            let seconds = duration.as_secs();
+            let (high, low, names) = if seconds < 3_600 {
+                (seconds / 60, seconds % 60, ("min", "s"))
+            } else {
+                (seconds / 3_600, seconds % 3_600 / 60, ("h", "min"))
+            };
+            if low == 0 { format!("{high} {}", names.0) } else { format!("{high} {} {low} {}", names.0, names.1) }
+        }
+    }
+}
+
+/// A count with thousands apart: `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits, without needless zeros: `1.5`, `12.3`, `123`.
+fn short(value: f64) -> String {
+    let text = match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// The nearest of `known` to a misspelt word, if one is near enough to be meant (edit distance, Levenshtein 1966).
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let most = (word.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|candidate| (distance(word, candidate), *candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(x != *y)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in
+            [("100", 100), ("1k", 1_000), ("4 kB", 4_000), ("1.5m", 1_500_000), ("64KiB", 65_536), ("1g", 1_000_000_000)]
+        {
+            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "1x", "k", "-1", "1..2k", "99999999999999999999"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_and_times_are_read_as_people_write_them() {
+        assert_eq!(parse_count("10k").unwrap(), 10_000);
+        assert_eq!(parse_count("1,000").unwrap(), 1_000);
+        assert!(parse_count("ten").is_err());
+        assert_eq!(parse_duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(parse_duration("1.5 min").unwrap(), Duration::from_secs(90));
+        assert_eq!(parse_duration("2").unwrap(), Duration::from_secs(2));
+        assert!(parse_duration("2 fortnights").is_err());
+    }
+
+    #[test]
+    fn figures_are_written_with_three_digits() {
+        assert_eq!(size(1_000), "1 kB");
+        assert_eq!(size(1_333_336), "1.33 MB");
+        assert_eq!(time(Duration::from_nanos(12_345)), "12.3 µs");
+        assert_eq!(time(Duration::from_secs(200)), "3 min 20 s");
+        assert_eq!(time(Duration::from_secs(7_500)), "2 h 5 min");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(12), "12");
+    }
+
+    #[test]
+    fn a_misspelt_word_finds_its_neighbour() {
+        assert_eq!(nearest("paylod", &["payload", "layout"]), Some("payload"));
+        assert_eq!(nearest("zebra", &["payload", "layout"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_size_or_an_error(text in ".{0,20}") {
+            let _ = (parse_size(&text), parse_count(&text), parse_duration(&text));
+        }
+
+        #[test]
+        fn whole_sizes_survive(bytes in 0u64..10_000_000_000) {
+            prop_assert_eq!(parse_size(&bytes.to_string()).unwrap(), bytes);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What goes to a database and what comes back, without an allocation per operation.
+
+use std::ops::Range;
+
+/// A parameter of an operation, or a field of a reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// No value.
+    Null,
+    /// A whole number.
+    Int(i64),
+    /// Text. Only parameters are `Text`: a reply gives text as [`Value::Bytes`], since checking a megabyte for
+    /// UTF-8 would cost the client more than receiving it.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A moment: microseconds since 1970-01-01 00:00 UTC.
+    Time(i64),
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    Null,
+    Int(i64),
+    Time(i64),
+    Bytes(Range<usize>),
+}
+
+/// The answer to one operation: rows of fields. A client owns one and reuses its buffers; a driver fills it.
+#[derive(Debug, Default)]
+pub struct Reply {
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+    rows: usize,
+    affected: u64,
+}
+
+impl Reply {
+    /// An empty reply.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the last answer and keeps the buffers. A driver calls it first in `execute`.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.slots.clear();
+        self.rows = 0;
+        self.affected = 0;
+    }
+
+    /// Appends a field with no value to the current row.
+    pub fn push_null(&mut self) {
+        self.slots.push(Slot::Null);
+    }
+
+    /// Appends a whole number to the current row.
+    pub fn push_int(&mut self, value: i64) {
+        self.slots.push(Slot::Int(value));
+    }
+
+    /// Appends a moment to the current row, in microseconds since 1970-01-01 00:00 UTC.
+    pub fn push_time(&mut self, micros: i64) {
+        self.slots.push(Slot::Time(micros));
+    }
+
+    /// Appends text or bytes to the current row.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.slots.push(Slot::Bytes(start..self.bytes.len()));
+    }
+
+    /// Appends a field of bytes that `fill` writes in place (it appends to the vector it is given), so that a
+    /// driver can receive straight into the reply. If `fill` fails, nothing is appended.
+    ///
+    /// # Errors
+    /// Whatever `fill` returns.
+    pub fn push_bytes_with<E>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        let start = self.bytes.len();
+        if let Err(error) = fill(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return Err(error);
+        }
+        self.slots.push(Slot::Bytes(start..self.bytes.len()));
+        Ok(())
+    }
+
+    /// Ends the current row. All rows of a reply have the same number of fields.
+    pub fn end_row(&mut self) {
+        self.rows += 1;
+    }
+
+    /// Says how many rows the operation inserted, changed or removed, as the server counts them.
+    pub fn set_affected(&mut self, rows: u64) {
+        self.affected = rows;
+    }
+
+    /// How many rows the operation inserted, changed or removed, as the server counts them.
+    pub fn affected(&self) -> u64 {
+        self.affected
+    }
+
+    /// How many rows came back.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many fields each row has.
+    pub fn width(&self) -> usize {
+        self.slots.len().checked_div(self.rows).unwrap_or(0)
+    }
+
+    /// A field of the reply; `None` where there is no such row or field. Text comes as [`Value::Bytes`].
+    pub fn field(&self, row: usize, field: usize) -> Option<Value<'_>> {
+        let width = self.width();
+        if field >= width {
+            return None;
+        }
+        Some(match self.slots.get(row * width + field)? {
+            Slot::Null => Value::Null,
+            Slot::Int(value) => Value::Int(*value),
+            Slot::Time(micros) => Value::Time(*micros),
+            Slot::Bytes(range) => Value::Bytes(&self.bytes[range.clone()]),
+        })
+    }
+
+    /// The bytes of a text or bytes field; `None` where the field is absent or of another type.
+    pub fn field_bytes(&self, row: usize, field: usize) -> Option<&[u8]> {
+        match self.field(row, field)? {
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// A whole number field; `None` where the field is absent or of another type.
+    pub fn field_int(&self, row: usize, field: usize) -> Option<i64> {
+        match self.field(row, field)? {
+            Value::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back_as_they_were_pushed() {
+        let mut reply = Reply::new();
+        for n in 0..3 {
+            reply.push_int(n);
+            reply.push_bytes(format!("row {n}").as_bytes());
+            reply.push_null();
+            reply.end_row();
+        }
+        assert_eq!((reply.rows(), reply.width()), (3, 3));
+        assert_eq!(reply.field_int(2, 0), Some(2));
+        assert_eq!(reply.field_bytes(1, 1), Some(&b"row 1"[..]));
+        assert_eq!(reply.field(0, 2), Some(Value::Null));
+        assert_eq!(reply.field(0, 3), None);
+        assert_eq!(reply.field(3, 0), None);
+        reply.clear();
+        assert_eq!((reply.rows(), reply.width(), reply.field(0, 0)), (0, 0, None));
+    }
+
+    #[test]
+    fn a_field_that_failed_half_way_leaves_nothing_behind() {
+        let mut reply = Reply::new();
+        let failed = reply.push_bytes_with(|out| {
+            out.extend_from_slice(b"half");
+            Err("cut")
+        });
+        assert_eq!(failed, Err("cut"));
+        reply.push_bytes(b"whole");
+        reply.end_row();
+        assert_eq!(reply.field_bytes(0, 0), Some(&b"whole"[..]));
+    }
+}

@@ -1,0 +1,1 @@
+//! Every driver and every experiment on real servers, through the libraries and through the program.
