@@ -19,6 +19,10 @@ pub trait Driver: Send + Sync {
     /// Whether this database has the operation, natively. Never emulated in silence.
     fn supports(&self, operation: &Operation) -> Support;
 
+    /// Whether an operation can be announced to the server once and executed many times, so that preparing it per
+    /// request and preparing it once are two different things.
+    fn prepared_statements(&self) -> Support;
+
     /// Opens a connection, authenticates and makes it ready for its first operation.
     ///
     /// # Errors
