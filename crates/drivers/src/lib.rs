@@ -1,1 +1,9 @@
-//! placeholder
+//! Kurabe's drivers: one file or folder per database, one dialect per SQL engine, one registry.
+//!
+//! [`registry::open`] is the door: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and gives a
+//! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
+
+// pub mod mysql;
+// pub mod postgres;
+pub mod registry;
+pub mod sql;

@@ -1,0 +1,89 @@
+//! What differs between SQL engines in the few statements that Kurabe needs, as data.
+
+use kurabe_core::collection::{Collection, FieldType};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// How parameters are written in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// `?` for each, in order.
+    Question,
+    /// `$1`, `$2`, …
+    Dollar,
+}
+
+/// An engine's SQL. Lives beside its driver; a driver whose options change the SQL changes its own copy.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    /// The engine's name, for messages.
+    pub engine: &'static str,
+    /// The sign around identifiers.
+    pub quote: char,
+    /// How parameters are written.
+    pub placeholder: Placeholder,
+    /// The column type of a field, with whatever makes its text compare and sort by bytes. `in_key` is true for
+    /// fields of the primary key or of an index, for engines whose long types cannot be indexed.
+    pub column_type: fn(kind: FieldType, in_key: bool) -> Cow<'static, str>,
+    /// What turns `INSERT … VALUES (…)` into "add or replace": appended to it, with a space in front.
+    pub upsert: fn(&Dialect, &Collection) -> String,
+    /// What follows `CREATE TABLE … (…)`, with a space in front: ` ENGINE=InnoDB`. Empty where there is nothing.
+    pub create_tail: Cow<'static, str>,
+    /// What empties a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
+    pub clear: &'static str,
+    /// The least request, as SQL. A driver whose protocol has a ping of its own does not use it.
+    pub ping: &'static str,
+    /// Starts a transaction.
+    pub begin: &'static str,
+    /// Ends a transaction and keeps its work.
+    pub commit: &'static str,
+    /// Ends a transaction and takes back its work.
+    pub rollback: &'static str,
+}
+
+impl Dialect {
+    /// Appends a quoted identifier. Names are ours (lower case letters, digits, underscores) and are checked before
+    /// they come here; a quote in one is doubled all the same.
+    pub fn identifier(&self, out: &mut String, name: &str) {
+        out.push(self.quote);
+        for c in name.chars() {
+            if c == self.quote {
+                out.push(c);
+            }
+            out.push(c);
+        }
+        out.push(self.quote);
+    }
+
+    /// A quoted identifier.
+    pub fn quoted(&self, name: &str) -> String {
+        let mut out = String::with_capacity(name.len() + 2);
+        self.identifier(&mut out, name);
+        out
+    }
+
+    /// Appends the placeholder of a parameter; the first is number 1.
+    pub fn parameter(&self, out: &mut String, number: usize) {
+        match self.placeholder {
+            Placeholder::Question => out.push('?'),
+            Placeholder::Dollar => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "${number}");
+            }
+        }
+    }
+}
+
+/// The upsert of the SQL standard's followers (PostgreSQL, SQLite): ` ON CONFLICT (key) DO UPDATE SET …`.
+pub fn on_conflict_do_update(dialect: &Dialect, collection: &Collection) -> String {
+    let name =
+        |&field: &usize| collection.fields.get(field).map_or_else(String::new, |f| dialect.quoted(f.name));
+    let key: Vec<String> = collection.key.iter().map(name).collect();
+    let set: Vec<String> = (0..collection.fields.len())
+        .filter(|field| !collection.key.contains(field))
+        .map(|field| name(&field))
+        .map(|name| format!("{name} = excluded.{name}"))
+        .collect();
+    let what = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
+    format!(" ON CONFLICT ({}) DO {what}", key.join(", "))
+}

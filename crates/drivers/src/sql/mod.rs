@@ -1,0 +1,11 @@
+//! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's house rules.
+
+mod dialect;
+mod namespace;
+mod statement;
+mod texts;
+
+pub use dialect::{Dialect, Placeholder, on_conflict_do_update};
+pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
+pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
+pub use texts::Texts;

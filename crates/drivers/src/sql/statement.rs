@@ -1,0 +1,173 @@
+//! The SQL text of every operation, and of making, emptying and removing a collection's table.
+
+use super::dialect::Dialect;
+use kurabe_core::collection::{Collection, Field};
+use kurabe_core::operation::Operation;
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The statement that an operation is in this dialect. Its parameters are the operation's, in the same order.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) where the operation names a field that its collection has not, or names none
+/// where it needs some: a defect of the experiment that made it.
+pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
+    let d = dialect;
+    Ok(match operation {
+        Operation::Ping => d.ping.to_owned(),
+        Operation::Begin => d.begin.to_owned(),
+        Operation::Commit => d.commit.to_owned(),
+        Operation::Rollback => d.rollback.to_owned(),
+        Operation::Get { collection, fields } => {
+            let mut sql = select(d, collection, fields)?;
+            sql += " WHERE ";
+            equal(d, &mut sql, collection, &collection.key, " AND ", 1)?;
+            sql
+        }
+        Operation::Insert { collection } => insert(d, collection, 1)?,
+        Operation::InsertMany { collection, rows } => insert(d, collection, *rows)?,
+        Operation::Put { collection } => insert(d, collection, 1)? + &(d.upsert)(d, collection),
+        Operation::Update { collection, fields } => {
+            let mut sql = format!("UPDATE {} SET ", d.quoted(&collection.name));
+            equal(d, &mut sql, collection, fields, ", ", 1)?;
+            sql += " WHERE ";
+            equal(d, &mut sql, collection, &collection.key, " AND ", fields.len() + 1)?;
+            sql
+        }
+        Operation::Delete { collection } => {
+            let mut sql = format!("DELETE FROM {} WHERE ", d.quoted(&collection.name));
+            equal(d, &mut sql, collection, &collection.key, " AND ", 1)?;
+            sql
+        }
+        Operation::FindEqual { collection, by, fields } => {
+            let mut sql = select(d, collection, fields)?;
+            sql += " WHERE ";
+            equal(d, &mut sql, collection, by, " AND ", 1)?;
+            sql += " ORDER BY ";
+            names(d, &mut sql, collection, &collection.key)?;
+            sql
+        }
+        Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
+    })
+}
+
+/// The statement that makes a collection's table; fails where a table of that name exists.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) where the collection has no key or a key of a field that it has not.
+pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String> {
+    let mut sql = format!("CREATE TABLE {} (", dialect.quoted(&collection.name));
+    for (position, field) in collection.fields.iter().enumerate() {
+        let is_key = collection.key.contains(&position);
+        let indexed = is_key || collection.indexes.iter().any(|index| index.contains(&position));
+        dialect.identifier(&mut sql, field.name);
+        sql.push(' ');
+        sql += &(dialect.column_type)(field.kind, indexed);
+        sql += if is_key { " NOT NULL, " } else { ", " };
+    }
+    sql += "PRIMARY KEY (";
+    names(dialect, &mut sql, collection, &collection.key)?;
+    sql += "))";
+    sql += &dialect.create_tail;
+    Ok(sql)
+}
+
+/// The statements that make a collection's further indexes, named `<table>_i1`, `<table>_i2`, …
+///
+/// # Errors
+/// As for [`create_table`].
+pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<String>> {
+    let index = |(number, fields): (usize, &Vec<usize>)| {
+        let name = format!("{}_i{}", collection.name, number + 1);
+        let mut sql =
+            format!("CREATE INDEX {} ON {} (", dialect.quoted(&name), dialect.quoted(&collection.name));
+        names(dialect, &mut sql, collection, fields)?;
+        sql.push(')');
+        Ok(sql)
+    };
+    collection.indexes.iter().enumerate().map(index).collect()
+}
+
+/// The statement that removes a table with its indexes, where it exists.
+pub fn drop_table(dialect: &Dialect, name: &str) -> String {
+    format!("DROP TABLE IF EXISTS {}", dialect.quoted(name))
+}
+
+/// The statement that empties a table.
+pub fn clear_table(dialect: &Dialect, name: &str) -> String {
+    format!("{} {}", dialect.clear, dialect.quoted(name))
+}
+
+fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+    let mut sql = "SELECT ".to_owned();
+    names(d, &mut sql, collection, fields)?;
+    sql += " FROM ";
+    d.identifier(&mut sql, &collection.name);
+    Ok(sql)
+}
+
+fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
+    if rows == 0 {
+        return Err(defect(collection, "is asked to insert no rows"));
+    }
+    let width = collection.fields.len();
+    let all: Vec<usize> = (0..width).collect();
+    let mut sql = format!("INSERT INTO {} (", d.quoted(&collection.name));
+    names(d, &mut sql, collection, &all)?;
+    sql += ") VALUES ";
+    for row in 0..rows {
+        sql += if row == 0 { "(" } else { ", (" };
+        for field in 0..width {
+            if field > 0 {
+                sql += ", ";
+            }
+            d.parameter(&mut sql, row * width + field + 1);
+        }
+        sql.push(')');
+    }
+    Ok(sql)
+}
+
+/// `a, b, c`
+fn names(d: &Dialect, sql: &mut String, collection: &Collection, fields: &[usize]) -> Result<()> {
+    if fields.is_empty() {
+        return Err(defect(collection, "is asked for no fields"));
+    }
+    for (i, position) in fields.iter().enumerate() {
+        if i > 0 {
+            *sql += ", ";
+        }
+        d.identifier(sql, field(collection, *position)?.name);
+    }
+    Ok(())
+}
+
+/// `a = $1 AND b = $2`
+fn equal(
+    d: &Dialect,
+    sql: &mut String,
+    collection: &Collection,
+    fields: &[usize],
+    between: &str,
+    first: usize,
+) -> Result<()> {
+    if fields.is_empty() {
+        return Err(defect(collection, "is asked for no fields"));
+    }
+    for (i, position) in fields.iter().enumerate() {
+        if i > 0 {
+            *sql += between;
+        }
+        d.identifier(sql, field(collection, *position)?.name);
+        *sql += " = ";
+        d.parameter(sql, first + i);
+    }
+    Ok(())
+}
+
+fn field(collection: &Collection, position: usize) -> Result<&Field> {
+    collection.fields.get(position).ok_or_else(|| defect(collection, &format!("has no field {position}")))
+}
+
+fn defect(collection: &Collection, what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("collection {} {what}", collection.name))
+}
