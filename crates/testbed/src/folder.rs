@@ -1,0 +1,214 @@
+//! The folder of one server: made private, marked as ours, locked while its guard lives, swept when it does not.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use crate::TestbedError;
+use crate::account::Account;
+use crate::options::Spec;
+use crate::process::{self, Identity};
+
+/// How the folders' names begin.
+pub(crate) const PREFIX: &str = "kurabe-up-";
+const MARKER: &str = ".kurabe-testbed";
+/// The content that proves a folder ours. Nothing without it is ever removed.
+const MARK: &str = "kurabe-testbed 1\nMade for a throwaway server; removed with it.\n";
+const SERVER: &str = ".server.json";
+/// Unix sockets have 108 bytes for a path and its final zero; the longest name in our folders is PostgreSQL's.
+const LONGEST: usize = 107 - "/.s.PGSQL.65535".len();
+
+/// A server's folder that this process made. Its marker is locked as long as this lives, and the system unlocks it
+/// when the process dies, however: that is how others see that nobody looks after a folder any more.
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes a folder that only the server's user can enter.
+    pub fn make(base: &Path, account: Option<&Account>) -> Result<Self, TestbedError> {
+        let what = format!("making a folder for the server in {}", base.display());
+        let base = base.canonicalize().map_err(TestbedError::io(what.clone()))?;
+        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&base);
+        let path = made.map_err(TestbedError::io(what.clone()))?.keep();
+        let marked = Self::mark(path, account).map_err(TestbedError::io(what))?;
+        let length = marked.path.as_os_str().len();
+        if length > LONGEST {
+            let error = format!("its path has {length} bytes, a Unix socket in it allows {LONGEST}");
+            let what = format!(
+                "making a folder for the server in {}; set KURABE_TMP to a shorter one",
+                base.display()
+            );
+            marked.remove()?;
+            return Err(TestbedError::Io { what, error });
+        }
+        Ok(marked)
+    }
+
+    /// The lock is taken before the marker has its name, so that no sweep sees it unlocked.
+    fn mark(path: PathBuf, account: Option<&Account>) -> std::io::Result<Self> {
+        let unnamed = path.join(".new-marker");
+        let mut lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
+        lock.try_lock()?;
+        lock.write_all(MARK.as_bytes())?;
+        fs::rename(unnamed, path.join(MARKER))?;
+        fs::create_dir(path.join("tmp"))?;
+        if let Some(account) = account {
+            chown(path.join("tmp"), Some(account.uid), Some(account.gid))?;
+            chown(&path, Some(account.uid), Some(account.gid))?;
+        }
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes which process is the server, for the sweep after a guard that could not do its work.
+    pub fn note_server(&self, pid: u32) -> Result<(), TestbedError> {
+        let what = format!("noting the server's process in {}", self.path.display());
+        let Some(identity) = Identity::of(pid) else { return Ok(()) };
+        let text = serde_json::to_vec(&identity).map_err(TestbedError::io(what.clone()))?;
+        let unnamed = self.path.join(".new-server");
+        write_private(&unnamed, &text, None)?;
+        fs::rename(unnamed, self.path.join(SERVER)).map_err(TestbedError::io(what))
+    }
+
+    /// Removes the folder with all that is in it.
+    pub fn remove(self) -> Result<(), TestbedError> {
+        fs::remove_dir_all(&self.path).map_err(TestbedError::io(format!("removing {}", self.path.display())))
+    }
+}
+
+/// Where folders are made unless the caller says.
+pub(crate) fn base(spec: &Spec) -> PathBuf {
+    let set = std::env::var_os("KURABE_TMP").filter(|v| !v.is_empty()).map(PathBuf::from);
+    spec.base.clone().or(set).unwrap_or_else(std::env::temp_dir)
+}
+
+/// Writes a new file that only its owner can read.
+pub(crate) fn write_private(path: &Path, bytes: &[u8], owner: Option<&Account>) -> Result<(), TestbedError> {
+    let write = || {
+        let _ = fs::remove_file(path);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        owner.map_or(Ok(()), |account| chown(path, Some(account.uid), Some(account.gid)))
+    };
+    write().map_err(TestbedError::io(format!("writing {}", path.display())))
+}
+
+/// Removes the folders in `base` that a guard left behind when it was killed, with their servers if they still run,
+/// and says which. Only what bears our mark, belongs to our user and is locked by nobody.
+pub(crate) fn sweep(base: &Path) -> Vec<PathBuf> {
+    let (Ok(base), Ok(entries)) = (base.canonicalize(), fs::read_dir(base)) else { return Vec::new() };
+    let named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+    let real = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries
+        .flatten()
+        .filter(|entry| named(entry) && real(entry))
+        .map(|entry| base.join(entry.file_name()))
+        .filter(|path| remove_if_stale(path).unwrap_or(false))
+        .collect()
+}
+
+fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
+    let Some((lock, text)) = read_own(&folder.join(MARKER))? else { return Ok(false) };
+    if text != MARK {
+        return Ok(false);
+    }
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    if let Ok(Some((_, text))) = read_own(&folder.join(SERVER))
+        && let Ok(server) = serde_json::from_str::<Identity>(&text)
+        && server.lives_in(folder)
+    {
+        process::kill_tree(server.pid);
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(true)
+}
+
+/// A plain file of ours and its text; nothing if it is another user's or no plain file.
+fn read_own(path: &Path) -> std::io::Result<Option<(File, String)>> {
+    let meta = path.symlink_metadata()?;
+    if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(None);
+    }
+    let mut file = File::open(path)?;
+    let mut text = String::new();
+    (&mut file).take(4096).read_to_string(&mut text)?;
+    Ok(Some((file, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_private_and_goes_with_its_content() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path(), None).unwrap();
+        assert_eq!(folder.path().metadata().unwrap().mode() & 0o777, 0o700);
+        fs::write(folder.path().join("data"), "x").unwrap();
+        let path = folder.path().to_owned();
+        folder.remove().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_sweep_takes_what_nobody_looks_after_and_leaves_the_rest() {
+        let base = tempfile::tempdir().unwrap();
+        let kept = Folder::make(base.path(), None).unwrap();
+        let left = Folder::make(base.path(), None).unwrap();
+        let left_path = left.path().to_owned();
+        // As if its guard had been killed: the lock goes, the folder stays.
+        drop(left);
+        let foreign = base.path().join("kurabe-up-foreign");
+        fs::create_dir(&foreign).unwrap();
+        let forged = base.path().join("kurabe-up-forged");
+        fs::create_dir(&forged).unwrap();
+        fs::write(forged.join(MARKER), "something else").unwrap();
+        let link = base.path().join("kurabe-up-link");
+        std::os::unix::fs::symlink(&foreign, &link).unwrap();
+
+        assert_eq!(sweep(base.path()), [left_path.canonicalize().unwrap_or(left_path.clone())]);
+        assert!(!left_path.exists());
+        assert!(kept.path().exists() && foreign.exists() && forged.exists() && link.exists());
+    }
+
+    #[test]
+    fn a_sweep_kills_the_server_that_was_left_and_nobody_else() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path(), None).unwrap();
+        let sleep =
+            |at: &Path| std::process::Command::new("sleep").arg("60").current_dir(at).spawn().unwrap();
+        let mut server = sleep(folder.path());
+        folder.note_server(server.id()).unwrap();
+        let elsewhere = Folder::make(base.path(), None).unwrap();
+        // A process of the noted number that is not in the folder: the number was used again.
+        let mut stranger = sleep(Path::new("/"));
+        elsewhere.note_server(stranger.id()).unwrap();
+        drop((folder, elsewhere));
+
+        assert_eq!(sweep(base.path()).len(), 2);
+        assert!(!server.wait().unwrap().success());
+        assert!(stranger.try_wait().unwrap().is_none());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_is_said() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("x".repeat(100));
+        fs::create_dir(&deep).unwrap();
+        let error = Folder::make(&deep, None).err().unwrap().to_string();
+        assert!(error.contains("KURABE_TMP"), "{error}");
+        assert_eq!(fs::read_dir(&deep).unwrap().count(), 0);
+    }
+}

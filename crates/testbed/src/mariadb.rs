@@ -1,0 +1,73 @@
+//! MariaDB.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::TestbedError;
+use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::{mysql_family as family, programs, wire};
+
+pub(crate) struct MariaDb;
+
+impl Engine for MariaDb {
+    fn name(&self) -> &'static str {
+        "mariadb"
+    }
+
+    fn find(&self) -> Result<Installed, Missing> {
+        let how = "apt-get install mariadb-server, or `cargo xtask setup`".to_owned();
+        let folders = programs::folders();
+        let installer = programs::find("mariadb-install-db", &folders);
+        // Old packages call the server mysqld, and so does MySQL.
+        for name in ["mariadbd", "mysqld"] {
+            let Some(program) = programs::find(name, &folders) else { continue };
+            let Ok(line) = programs::first_line(Command::new(&program).arg("--version")) else { continue };
+            let Some(version) = programs::word_after(&line, "Ver").filter(|v| v.contains("MariaDB")) else {
+                continue;
+            };
+            if installer.is_none() {
+                let what = format!("{} is there, but no program `mariadb-install-db`", program.display());
+                return Err(Missing { what, how });
+            }
+            return Ok(Installed { program, version });
+        }
+        Err(Missing { what: "no program `mariadbd`".to_owned(), how })
+    }
+
+    fn refuses_root(&self) -> bool {
+        false
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        family::RESERVED
+    }
+
+    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
+        family::init_file(site)?;
+        let installer = programs::find("mariadb-install-db", &programs::folders()).unwrap_or_default();
+        let install = Launch::new(installer)
+            .arg("--no-defaults")
+            .path("datadir", &site.data())
+            .path("tmpdir", &site.tmp())
+            .arg("--auth-root-authentication-method=normal")
+            .arg("--skip-test-db");
+        Ok(vec![family::as_root(install)])
+    }
+
+    fn command(&self, site: &Site, first: bool) -> Launch {
+        let launch = family::serve(Launch::new(&site.installed.program).arg("--no-defaults"), site);
+        if first { family::with_init_file(launch, &site.dir) } else { launch }
+    }
+
+    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
+        wire::mysql(&family::socket(site))
+    }
+
+    fn socket(&self, site: &Site) -> Option<PathBuf> {
+        Some(family::socket(site))
+    }
+
+    fn url(&self, site: &Site) -> String {
+        format!("mariadb://root@127.0.0.1:{}/kurabe", site.port)
+    }
+}

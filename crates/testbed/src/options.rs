@@ -1,0 +1,155 @@
+//! What the caller may decide about a server.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::TestbedError;
+
+/// How a server is started. Everything that is not said stays as the engine ships it.
+#[derive(Debug, Clone)]
+pub struct StartOptions {
+    /// The program that [`crate::guard::run`]s when its first argument is [`crate::guard::SUBCOMMAND`]. There is no
+    /// default on purpose: a program that is not prepared for it would start itself again and again.
+    pub guard_program: PathBuf,
+    /// The server's own settings by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached
+    /// the letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`.
+    pub settings: Vec<(String, String)>,
+    /// Offer TLS, with a certificate for 127.0.0.1 that a throwaway authority signed ([`crate::Server::ca`]).
+    pub tls: bool,
+    /// The password of the superuser; without one nobody is asked for any.
+    pub password: Option<String>,
+    /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
+    pub base: Option<PathBuf>,
+    /// How long the server may take until it answers.
+    pub patience: Duration,
+}
+
+impl StartOptions {
+    /// Default settings; `guard_program` as the field of that name.
+    pub fn new(guard_program: impl Into<PathBuf>) -> Self {
+        Self {
+            guard_program: guard_program.into(),
+            settings: Vec::new(),
+            tls: false,
+            password: None,
+            base: None,
+            patience: Duration::from_secs(60),
+        }
+    }
+
+    /// Adds one of the server's own settings.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl Display) -> Self {
+        self.settings.push((key.into(), format!("{value}")));
+        self
+    }
+
+    /// Asks for TLS.
+    #[must_use]
+    pub fn with_tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Sets the superuser's password.
+    #[must_use]
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Sets the folder in which the server's folder is made.
+    #[must_use]
+    pub fn in_folder(mut self, base: impl Into<PathBuf>) -> Self {
+        self.base = Some(base.into());
+        self
+    }
+
+    pub(crate) fn spec(&self, engine: &str) -> Spec {
+        Spec {
+            engine: engine.to_owned(),
+            settings: self.settings.clone(),
+            tls: self.tls,
+            password: self.password.clone(),
+            base: self.base.clone(),
+            patience_ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The order to the guard: what travels over its standard input, so that a password is in no argument list.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    pub engine: String,
+    pub settings: Vec<(String, String)>,
+    pub tls: bool,
+    pub password: Option<String>,
+    pub base: Option<PathBuf>,
+    pub patience_ms: u64,
+}
+
+impl Spec {
+    /// Refuses settings that are no settings, and those that the testbed decides itself: with them a server could
+    /// leave the loopback or its folder.
+    pub fn check(&self, reserved: &[&str]) -> Result<(), TestbedError> {
+        let bad = |what| Err(TestbedError::BadOption { engine: self.engine.clone(), what });
+        for (key, value) in &self.settings {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            if key.is_empty() || key.starts_with('-') || !key.chars().all(plain) {
+                return bad(format!("`{key}` is not the name of a setting; write it as key=value"));
+            }
+            if value.contains(['\0', '\n']) {
+                return bad(format!("the value of `{key}` holds a line break or a zero byte"));
+            }
+            // Servers take - for _ and, some of them, any letter case.
+            let same = |name: &&str| name.len() == 1 && *name == key || alike(name, key);
+            if reserved.iter().any(same) {
+                return bad(format!(
+                    "`{key}` is decided by the testbed (folder, port and loopback stay its own)"
+                ));
+            }
+        }
+        if self.password.as_ref().is_some_and(|p| p.is_empty() || p.contains(['\0', '\n', '\r'])) {
+            return bad("a password must not be empty and must not hold a line break".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Is it the same long name, `-` and `_` and letter case aside?
+fn alike(a: &str, b: &str) -> bool {
+    let plain = |s: &str| s.replace('-', "_").to_ascii_lowercase();
+    a.len() > 1 && plain(a) == plain(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(key: &str, value: &str) -> Result<(), TestbedError> {
+        StartOptions::new("guard").set(key, value).spec("mysql").check(&["bind-address", "l"])
+    }
+
+    #[test]
+    fn a_setting_of_the_server_passes() {
+        assert_eq!(check("max_connections", "300"), Ok(()));
+        assert_eq!(check("L", ""), Ok(()));
+    }
+
+    #[test]
+    fn what_the_testbed_decides_is_refused_however_it_is_spelt() {
+        for key in ["bind-address", "bind_address", "Bind_Address", "l"] {
+            assert!(check(key, "0.0.0.0").is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_setting_is_refused() {
+        for (key, value) in [("", "1"), ("--x", "1"), ("a b", "1"), ("a=b", "1"), ("a", "1\n2")] {
+            assert!(check(key, value).is_err(), "{key}={value}");
+        }
+    }
+}

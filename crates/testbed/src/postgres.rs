@@ -1,0 +1,131 @@
+//! PostgreSQL.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::TestbedError;
+use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::{programs, wire};
+
+pub(crate) struct Postgres;
+
+impl Postgres {
+    /// Debian and its children keep every version in a folder of its own, `/usr/lib/postgresql/VERSION/bin`; the
+    /// newest comes first. `initdb` must lie beside the server, so links elsewhere are followed.
+    fn program() -> Option<PathBuf> {
+        let mut folders = programs::folders();
+        if std::env::var_os("KURABE_SERVER_PATH").is_none() {
+            let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+            let mut versions: Vec<_> = versions.map(|entry| entry.path()).collect();
+            versions.sort_by_key(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                std::cmp::Reverse((name.parse::<f64>().unwrap_or(0.0) * 100.0) as u64)
+            });
+            folders.extend(versions.iter().map(|path| path.join("bin")));
+        }
+        let complete = |path: &PathBuf| programs::is_program(&path.with_file_name("initdb"));
+        let found =
+            folders.iter().map(|folder| folder.join("postgres")).filter(|path| programs::is_program(path));
+        found.filter_map(|path| path.canonicalize().ok()).find(complete)
+    }
+}
+
+impl Engine for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn find(&self) -> Result<Installed, Missing> {
+        let how = "apt-get install postgresql, or `cargo xtask setup`".to_owned();
+        let Some(program) = Self::program() else {
+            return Err(Missing { what: "no program `postgres` with `initdb` beside it".to_owned(), how });
+        };
+        let line = programs::first_line(Command::new(&program).arg("--version"));
+        match line.map(|line| programs::word_after(&line, "(PostgreSQL)")) {
+            Ok(Some(version)) => Ok(Installed { program, version }),
+            Ok(None) => Err(Missing { what: format!("{} is not PostgreSQL", program.display()), how }),
+            Err(what) => Err(Missing { what, how }),
+        }
+    }
+
+    fn refuses_root(&self) -> bool {
+        true
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        &[
+            "data_directory",
+            "external_pid_file",
+            "hba_file",
+            "listen_addresses",
+            "log_destination",
+            "log_directory",
+            "logging_collector",
+            "port",
+            "unix_socket_directories",
+        ]
+    }
+
+    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
+        // The C locale sorts text by its bytes, as the other engines' ids are compared, on every machine alike.
+        // An empty folder needs no fsync; the server's own fsync stays as it is.
+        let mut initdb = Launch::new(site.beside("initdb"))
+            .path("pgdata", &site.data())
+            .arg("--username=kurabe")
+            .arg("--encoding=UTF8")
+            .arg("--no-locale")
+            .arg("--no-instructions")
+            .arg("--no-sync");
+        if let Some(password) = &site.spec.password {
+            let file = site.write_secret("password", password)?;
+            initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);
+        } else {
+            initdb = initdb.arg("--auth=trust");
+        }
+        let create = Launch::new(&site.installed.program)
+            .arg("--single")
+            .arg("-D")
+            .arg(site.data())
+            .arg("postgres")
+            .input("CREATE DATABASE kurabe\n");
+        Ok(vec![initdb, create])
+    }
+
+    fn command(&self, site: &Site, _first: bool) -> Launch {
+        // The last word counts: ours comes after the caller's.
+        let mut settings = site.spec.settings.clone();
+        let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
+        set("listen_addresses", "127.0.0.1");
+        set("port", &site.port.to_string());
+        set("unix_socket_directories", &site.dir.to_string_lossy());
+        set("logging_collector", "off");
+        set("log_destination", "stderr");
+        if let Some(tls) = &site.tls {
+            set("ssl", "on");
+            set("ssl_cert_file", &tls.certificate.to_string_lossy());
+            set("ssl_key_file", &tls.key.to_string_lossy());
+        }
+        let launch = Launch::new(&site.installed.program).arg("-D").arg(site.data());
+        settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))
+    }
+
+    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
+        self.socket(site).map_or(Ok(()), |socket| wire::postgres(&socket)).and_then(|()| wire::tcp(site.port))
+    }
+
+    fn socket(&self, site: &Site) -> Option<PathBuf> {
+        Some(site.dir.join(format!(".s.PGSQL.{}", site.port)))
+    }
+
+    fn url(&self, site: &Site) -> String {
+        format!("postgres://kurabe@127.0.0.1:{}/kurabe", site.port)
+    }
+
+    /// "Fast shutdown": sessions are ended, not waited for.
+    fn stop_signal(&self) -> Signal {
+        Signal::INT
+    }
+}

@@ -1,0 +1,133 @@
+//! Processes by their number, with the care that numbers which are used again call for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+/// One process for ever: its number and when it was started, which no later process of that number shares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub pid: u32,
+    /// Clock ticks since boot, field 22 of proc(5)'s `stat`.
+    start: u64,
+    /// Which boot that was.
+    boot: String,
+}
+
+impl Identity {
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, start: Stat::read(pid)?.start, boot: boot()? })
+    }
+
+    /// Is that very process still there, and is it inside `folder`? A server's working folder is one that we made,
+    /// so this cannot be true of anyone else's process.
+    pub fn lives_in(&self, folder: &Path) -> bool {
+        Self::of(self.pid).as_ref() == Some(self)
+            && fs::read_link(format!("/proc/{}/cwd", self.pid)).is_ok_and(|cwd| inside(&cwd, folder))
+    }
+}
+
+/// The kernel shows a removed folder with ` (deleted)` behind it; what matters is what comes before.
+fn inside(cwd: &Path, folder: &Path) -> bool {
+    cwd.starts_with(folder) || cwd == Path::new(&format!("{} (deleted)", folder.display()))
+}
+
+fn boot() -> Option<String> {
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+/// What we need of `/proc/PID/stat`.
+struct Stat {
+    state: char,
+    parent: u32,
+    start: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The program's name, in brackets, may hold anything, brackets too; the fields begin after the last one.
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        Some(Self { state, parent, start: fields.nth(17)?.parse().ok()? })
+    }
+}
+
+/// Is there a process of that number that still does something?
+pub(crate) fn alive(pid: u32) -> bool {
+    Stat::read(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+}
+
+/// All processes below `root`, not itself, parents first.
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let parents: Vec<(u32, u32)> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, Stat::read(pid)?.parent)))
+        .collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, p)| *p == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Sends a signal; a process that is gone already is no error.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    // The only failures left are "gone" and "not ours", and neither can be helped.
+    let _ = kill_process(pid, signal);
+}
+
+/// Kills a process with all that it started, and waits until those are gone. They are stopped first, so that none
+/// is started meanwhile. The caller must know that `root` is what it takes it for, and reaps it if it is its child.
+pub(crate) fn kill_tree(root: u32) {
+    signal(root, Signal::STOP);
+    let below = descendants(root);
+    for pid in std::iter::once(&root).chain(&below) {
+        signal(*pid, Signal::KILL);
+    }
+    let until = Instant::now() + Duration::from_secs(5);
+    while below.iter().any(|pid| alive(*pid)) || alive(root) {
+        if Instant::now() > until {
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Path of the program that this process runs, also after the file was replaced by a new build.
+pub(crate) fn this_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse_the_fields() {
+        let text = "7 (a) R (b)) S 3 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 4242 100 5";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.start), ('S', 3, 4242));
+    }
+
+    #[test]
+    fn this_process_is_itself_and_no_other() {
+        let me = Identity::of(std::process::id()).unwrap();
+        let cwd = std::env::current_dir().unwrap();
+        assert!(me.lives_in(&cwd));
+        assert!(!me.lives_in(Path::new("/nonexistent")));
+        assert!(!Identity { start: me.start + 1, ..me }.lives_in(&cwd));
+    }
+}

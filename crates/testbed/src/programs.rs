@@ -1,0 +1,88 @@
+//! Finding server programs, and asking them for their version.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where servers lie that are on nobody's `PATH`: `sbin` is not on a user's, and Debian keeps each PostgreSQL apart.
+const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec"];
+
+/// Folders to search: those of `$KURABE_SERVER_PATH` and no others if it is set (to choose one version among
+/// several), else those of `PATH` and the usual places.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    if let Some(only) = env::var_os("KURABE_SERVER_PATH") {
+        return env::split_paths(&only).filter(|p| p.is_absolute()).collect();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).filter(|p| p.is_absolute()).chain(ELSEWHERE.iter().map(PathBuf::from)).collect()
+}
+
+/// The first executable file of that name in the folders.
+pub(crate) fn find(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    folders.iter().map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+/// Is it a file that may be executed by anyone?
+pub(crate) fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The first line that the program prints when asked for its version; an error is for people.
+pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|error| format!("{shown} cannot be run ({error})"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().find(|line| !line.trim().is_empty()) {
+        Some(line) if output.status.success() => Ok(line.trim().to_owned()),
+        _ => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let why = why.lines().next().unwrap_or("it says nothing").trim();
+            Err(format!("{shown} does not tell its version ({}: {why})", output.status))
+        }
+    }
+}
+
+/// The word after `mark` in a program's version line: `Ver 9.7.4-2 for Linux` has `9.7.4-2` after `Ver`.
+pub(crate) fn word_after(line: &str, mark: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    words.find(|word| *word == mark)?;
+    words.next().map(str::to_owned)
+}
+
+/// Our cache, outside any clone: `$KURABE_CACHE`, else `kurabe` in the user's cache folder.
+pub(crate) fn cache() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("KURABE_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|p| p.join("kurabe")))
+        .or_else(|| set("HOME").map(|p| p.join(".cache/kurabe")))
+        .filter(|p| p.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_cut_out_of_what_servers_print() {
+        let line = "/x/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))";
+        assert_eq!(word_after(line, "Ver").as_deref(), Some("9.7.4-2"));
+        assert_eq!(
+            word_after("postgres (PostgreSQL) 15.18 (Debian)", "(PostgreSQL)").as_deref(),
+            Some("15.18")
+        );
+        assert_eq!(word_after("memcached 1.6.18", "memcached").as_deref(), Some("1.6.18"));
+        assert_eq!(word_after("sh 1", "Ver"), None);
+    }
+
+    #[test]
+    fn only_executable_files_are_programs() {
+        assert!(is_program(Path::new("/bin/sh")));
+        assert!(!is_program(Path::new("/bin")));
+        assert!(!is_program(Path::new("/etc/passwd")));
+    }
+}

@@ -1,0 +1,28 @@
+//! The kinds of server that can be started: one line each.
+
+use crate::engine::{Engine, Installed, Missing};
+use crate::{TestbedError, mariadb, memcached, mysql, postgres};
+
+static ENGINES: &[&dyn Engine] = &[
+    &mysql::MySql, //
+    &mariadb::MariaDb,
+    &postgres::Postgres,
+    &memcached::Memcached,
+];
+
+/// The names that [`crate::start`] takes.
+pub fn engines() -> impl Iterator<Item = &'static str> {
+    ENGINES.iter().map(|engine| engine.name())
+}
+
+/// Which engines can be started on this machine, in the registry's order, and what the others lack.
+pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
+    ENGINES.iter().map(|engine| (engine.name(), engine.find())).collect()
+}
+
+pub(crate) fn by_name(name: &str) -> Result<&'static dyn Engine, TestbedError> {
+    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| TestbedError::UnknownEngine {
+        engine: name.to_owned(),
+        known: engines().collect::<Vec<_>>().join(", "),
+    })
+}

@@ -1,0 +1,99 @@
+//! For tests of any crate of the workspace: a server, or a visible skip.
+//!
+//! ```no_run
+//! # use kurabe_testbed::testing;
+//! let Some(server) = testing::server("postgres") else { return };
+//! println!("{}", server.url());
+//! ```
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::{Server, StartOptions, TestbedError, start};
+
+/// When this is set (`cargo xtask test` does under `CI=true`), a server that is not installed fails the test.
+pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
+
+/// A server with its default settings; nothing, and a line on standard error, if it is not installed.
+///
+/// # Panics
+/// If it is installed and does not start, or is not installed and [`REQUIRE`] is set.
+#[must_use]
+pub fn server(engine: &str) -> Option<Server> {
+    server_with(engine, |options| options)
+}
+
+/// Like [`server`], with options of the test's own.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+#[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
+pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
+    let started = guard_program().and_then(|program| start(engine, &choose(StartOptions::new(program))));
+    match started {
+        Ok(server) => Some(server),
+        Err(error) if error.is_not_installed() && !required() => {
+            skip(&error);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Must servers be there?
+pub fn required() -> bool {
+    std::env::var_os(REQUIRE).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Says on the real standard error, which the test harness does not capture, that a test did not run.
+fn skip(error: &TestbedError) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = std::io::stderr().write_all(format!("skipped {test}: {error}\n").as_bytes());
+}
+
+/// The guard program for tests, built by cargo if need be: `kurabe-testbed` of this crate, in the folder that the
+/// running test was built into.
+///
+/// # Errors
+/// It cannot be built.
+pub fn guard_program() -> Result<PathBuf, TestbedError> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = PROGRAM.get_or_init(build);
+    built.clone().map_err(|what| TestbedError::Guard { engine: "tests".to_owned(), what })
+}
+
+/// A test is TARGET/PROFILE/deps/NAME-HASH, a program TARGET/PROFILE/NAME.
+fn build() -> Result<PathBuf, String> {
+    let test = std::env::current_exe().map_err(|error| error.to_string())?;
+    let odd = || format!("{} is not where cargo puts tests", test.display());
+    let profile =
+        test.ancestors().find(|dir| dir.ends_with("deps")).and_then(Path::parent).ok_or_else(odd)?;
+    let target = profile.parent().ok_or_else(odd)?;
+    let name = match profile.file_name().and_then(|name| name.to_str()).ok_or_else(odd)? {
+        "debug" => "dev",
+        other => other,
+    };
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "kurabe-testbed",
+            "--bin",
+            "kurabe-testbed",
+            "--profile",
+            name,
+        ])
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .map_err(|error| format!("cargo cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("it cannot be built: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(profile.join("kurabe-testbed"))
+}

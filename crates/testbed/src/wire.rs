@@ -1,0 +1,100 @@
+//! Just enough of each protocol to see whether a server answers.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A server that accepts but says nothing for so long is not ready.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn unix(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Waits for the greeting of a MySQL or MariaDB server on its Unix socket: protocol version 10, or an error packet
+/// ("Connection Phase Packets" of the MySQL internals manual).
+pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
+    let greet = || -> io::Result<Vec<u8>> {
+        let mut stream = unix(socket)?;
+        let mut header = [0; 4];
+        stream.read_exact(&mut header)?;
+        let length = usize::from(header[0]) | usize::from(header[1]) << 8;
+        let mut packet = vec![0; length];
+        stream.read_exact(&mut packet)?;
+        Ok(packet)
+    };
+    let packet = greet().map_err(|error| format!("{} ({error})", socket.display()))?;
+    match packet.split_first() {
+        Some((10, _)) => Ok(()),
+        Some((0xff, rest)) => Err(String::from_utf8_lossy(rest.get(2..).unwrap_or_default()).into_owned()),
+        _ => Err("its greeting is not MySQL's".to_owned()),
+    }
+}
+
+/// Asks a PostgreSQL server on its Unix socket for a session of `kurabe` on the database `kurabe` and waits for the
+/// start of an authentication, which it only offers when it is ready for both ("Message Flow, Start-up" of its manual).
+pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
+    const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
+    const VERSION_3_0: u32 = 3 << 16;
+    const TERMINATE: &[u8] = b"X\0\0\0\x04";
+    let ask = || -> io::Result<Result<(), String>> {
+        let mut stream = unix(socket)?;
+        let mut message = Vec::new();
+        message.extend((8 + PARAMETERS.len() as u32).to_be_bytes());
+        message.extend(VERSION_3_0.to_be_bytes());
+        message.extend(PARAMETERS);
+        stream.write_all(&message)?;
+        let mut kind = [0];
+        stream.read_exact(&mut kind)?;
+        if kind == *b"R" {
+            stream.write_all(TERMINATE)?;
+            return Ok(Ok(()));
+        }
+        let mut rest = Vec::new();
+        stream.take(4096).read_to_end(&mut rest)?;
+        Ok(Err(postgres_message(&rest)))
+    };
+    ask().map_err(|error| format!("{} ({error})", socket.display()))?
+}
+
+/// The text (`M`) among the zero-terminated fields of an `ErrorResponse`.
+fn postgres_message(rest: &[u8]) -> String {
+    let mut fields = rest.get(4..).unwrap_or_default().split(|byte| *byte == 0);
+    let message = fields.find_map(|field| field.strip_prefix(b"M"));
+    message.map_or_else(|| "it refuses".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
+}
+
+/// Asks memcached for its statistics, which tell whether it is ours: `STAT pid N`.
+pub(crate) fn memcached(port: u16, pid: u32) -> Result<(), String> {
+    let ask = || -> io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"stats\r\n")?;
+        let mut text = Vec::new();
+        let mut buffer = [0; 4096];
+        while !text.ends_with(b"END\r\n") {
+            match stream.read(&mut buffer)? {
+                0 => break,
+                n => text.extend(&buffer[..n]),
+            }
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let text = ask().map_err(|error| format!("port {port} ({error})"))?;
+    match text.lines().find_map(|line| line.strip_prefix("STAT pid ")) {
+        Some(number) if number.trim() == pid.to_string() => Ok(()),
+        Some(_) => Err(format!("another memcached answers on port {port}")),
+        None => Err(format!("what answers on port {port} is no memcached")),
+    }
+}
+
+/// Does anyone accept connections there?
+pub(crate) fn tcp(port: u16) -> Result<(), String> {
+    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    connected.map(drop).map_err(|error| format!("port {port} ({error})"))
+}
