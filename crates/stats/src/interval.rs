@@ -8,10 +8,20 @@
 //! 2. That interval is too narrow for small n: the bootstrap distribution has the divisor n instead of n − 1 and
 //!    a normal tail where a t tail is due. Multiply both distances from the centre by
 //!    `t(n − 1, 1 − α/2m) ÷ z(1 − α/2) · √(n ÷ (n − 1))` (Hesterberg, "What Teachers Should Know About the
-//!    Bootstrap", The American Statistician 69(4), 2015, section 4.1.3: the expanded percentile interval).
-//! 3. In that factor, m is the number of comparisons of which all intervals must hold at once: Bonferroni. Holm's
-//!    step-down procedure rejects more, but it orders tests and yields no intervals; a chart with forty bars
-//!    shows intervals, and a reader picks the one that stands out, so that each must hold with the others.
+//!    Bootstrap", <https://arxiv.org/abs/1411.5279>, 2014: the expanded percentile interval).
+//! 3. With a handful of rounds the percentiles themselves are ragged: of two rounds only three different
+//!    resamples exist. So neither distance may be less than that of the t interval with the bootstrap's own
+//!    standard error (same paper), `t(n − 1, 1 − α/2m) · SE · √(n ÷ (n − 1))`. The percentiles can then widen an
+//!    end, where the rounds are skewed, but not narrow it.
+//! 4. In these factors, m is the number of comparisons of which all intervals must hold at once: Bonferroni.
+//!    Holm's step-down procedure rejects more, but it orders tests and yields no intervals; a chart with forty
+//!    bars shows intervals, and a reader picks the one that stands out, so that each must hold with the others.
+//!
+//! What simulation found (20,000 intervals each; normal, lognormal and heavy-tailed noise): steps 1 and 2 alone
+//! cover 94.5 to 94.8 % where 95 % is promised, 93.1 % with two rounds, and 5.3 to 6.4 % of runs of forty equal
+//! pairs had an interval that excluded 1. With step 3 coverage is 95.0 to 98.1 %, and 2 to 5 % of runs have such
+//! an interval. For the median it is 97 to 99.6 % (94.8 % with two rounds): a median of few rounds takes few
+//! values. `tests/simulation.rs` repeats it on a smaller scale.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,12 +69,14 @@ impl IntervalSettings {
         Ok(())
     }
 
-    /// What the distances from the centre to the bootstrap percentiles are multiplied by; n ≥ 2.
-    fn widening(&self, rounds: usize) -> f64 {
-        let n = rounds as f64;
-        let tail = 0.5 * (1.0 - self.confidence);
-        let t = -student_t_quantile(tail / f64::from(self.comparisons), n - 1.0);
-        t / -normal_quantile(tail) * (n / (n - 1.0)).sqrt()
+    /// The tail probability on each side of a single interval.
+    fn tail(&self) -> f64 {
+        0.5 * (1.0 - self.confidence)
+    }
+
+    /// Student's quantile for n ≥ 2 rounds, its tail shared out among the comparisons.
+    fn student(&self, rounds: usize) -> f64 {
+        -student_t_quantile(self.tail() / f64::from(self.comparisons), (rounds - 1) as f64)
     }
 }
 
@@ -158,7 +170,7 @@ pub(crate) fn mean_of(values: &[f64]) -> f64 {
 
 /// The centre of the values and, for two or more of them, its widened bootstrap interval.
 ///
-/// `centre_of` must shift with its values and mirror with them; then so does the interval, exactly.
+/// `centre_of` must shift with its values and mirror with them; then so does the interval.
 pub(crate) fn log_interval(
     values: &[f64],
     settings: &IntervalSettings,
@@ -180,11 +192,13 @@ pub(crate) fn log_interval(
             centre_of(&mut scratch)
         })
         .collect();
-    let factor = settings.widening(values.len());
-    let (below, above) = percentiles(&mut centres, 0.5 * (1.0 - settings.confidence));
-    // A percentile on the wrong side of the centre would cut the centre off.
-    let low = centre + factor * below.min(0.0);
-    let high = centre + factor * above.max(0.0);
+    let small_sample = (values.len() as f64 / (values.len() - 1) as f64).sqrt();
+    let student = settings.student(values.len()) * small_sample;
+    let error = (centres.iter().map(|c| c * c).sum::<f64>() / centres.len() as f64).sqrt();
+    let (below, above) = percentiles(&mut centres, settings.tail());
+    let widening = student / -normal_quantile(settings.tail());
+    let low = centre + (widening * below).min(-student * error);
+    let high = centre + (widening * above).max(student * error);
     (centre, Some(Interval { low, high }))
 }
 

@@ -11,6 +11,12 @@
 //! The second asks for the ratio, not for the interval's nearest end: the floor is itself the far end of an
 //! interval, so that it holds the sampling error already, and to demand it twice would hide real differences
 //! without preventing a false one. Both are judged on logarithms, so that ×1.25 and ×0.8 are equally far.
+//!
+//! What simulation found for runs of forty comparisons: of runs without any difference at most 2 % show one. A cell
+//! that is ×1.2 or ×0.8 its baseline, with a standard deviation of 3 % in the ratio of one round, is found in
+//! five rounds with more than 95 %. If each *side* varies by 3 % (4.2 % in the ratio) five rounds find ×1.2 with
+//! 72 % and ×0.8 with 89 %, six rounds with 95 % and more: Student's t is 8.1 for four degrees of freedom and forty
+//! comparisons, 6.5 for five. Five rounds are the least for many comparisons, and one more is worth a lot.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,139 @@
+//! The promises on error rates, kept on simulated runs whose truth is known.
+//!
+//! Seeds are fixed, so a failure is a change of the rule and not bad luck. Resamples are few to keep the tests
+//! quick; it makes the intervals' ends noisier, not narrower.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+use kurabe_stats::distribution::normal_quantile;
+use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, judge, mix, noise_floor};
+
+const COMPARISONS: u32 = 40;
+
+#[derive(Debug, Clone, Copy)]
+enum Noise {
+    /// 3 % standard deviation.
+    Normal,
+    /// 5 % on the logarithm.
+    LogNormal,
+    /// 3 %, and in one measurement of twenty something halves the rate.
+    Outliers,
+}
+
+const NOISES: [Noise; 3] = [Noise::Normal, Noise::LogNormal, Noise::Outliers];
+
+fn standard_normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
+}
+
+/// Operations per second of one cell over the rounds; `true_rate` without noise.
+fn cell(rng: &mut Rng, noise: Noise, rounds: usize, true_rate: f64) -> Vec<f64> {
+    let figure = |rng: &mut Rng| match noise {
+        Noise::Normal => 1.0 + 0.03 * standard_normal(rng),
+        Noise::LogNormal => (0.05 * standard_normal(rng)).exp(),
+        Noise::Outliers => {
+            let figure = 1.0 + 0.03 * standard_normal(rng);
+            if rng.below(20) == 0 { figure / 2.0 } else { figure }
+        }
+    };
+    (0..rounds).map(|_| true_rate * figure(rng)).collect()
+}
+
+fn settings(seed: u64) -> IntervalSettings {
+    IntervalSettings { resamples: 200, ..IntervalSettings::new(seed) }
+}
+
+/// What a baseline repeated within each round shows.
+fn measured_floor(rng: &mut Rng, noise: Noise, rounds: usize) -> f64 {
+    let (baseline, repeated) = (cell(rng, noise, rounds, 1000.0), cell(rng, noise, rounds, 1000.0));
+    let aa = PairedRatio::of(&repeated, &baseline, &settings(rng.next_u64())).unwrap();
+    noise_floor(&[aa]).unwrap()
+}
+
+fn compare(rng: &mut Rng, noise: Noise, rounds: usize, factor: f64, comparisons: u32) -> PairedRatio {
+    let (subject, baseline) = (cell(rng, noise, rounds, 1000.0 * factor), cell(rng, noise, rounds, 1000.0));
+    PairedRatio::of(&subject, &baseline, &settings(rng.next_u64()).for_comparisons(comparisons)).unwrap()
+}
+
+#[test]
+fn at_most_five_percent_of_runs_without_any_difference_show_one() {
+    const RUNS: u64 = 80;
+    let (mut runs, mut beyond_one) = (0, 0);
+    for (case, noise) in (0..).zip(NOISES) {
+        for rounds in [5, 7, 10] {
+            let mut false_runs = 0;
+            for run in 0..RUNS {
+                let mut rng = Rng::new(mix(mix(1, case), mix(rounds as u64, run)));
+                let floor = measured_floor(&mut rng, noise, rounds);
+                let pairs: Vec<PairedRatio> =
+                    (0..COMPARISONS).map(|_| compare(&mut rng, noise, rounds, 1.0, COMPARISONS)).collect();
+                let called = |floor| {
+                    let differs =
+                        |p| judge(p, floor, Direction::HigherIsBetter) != Verdict::Indistinguishable;
+                    u64::from(pairs.iter().any(differs))
+                };
+                false_runs += called(floor);
+                beyond_one += called(0.0);
+                runs += 1;
+            }
+            assert!(false_runs * 20 <= RUNS, "{noise:?}, {rounds} rounds: {false_runs} of {RUNS} runs");
+        }
+    }
+    // The intervals must keep the promise also where no noise floor was measured.
+    assert!(beyond_one * 20 <= runs, "without a floor: {beyond_one} of {runs} runs");
+}
+
+#[test]
+fn intervals_of_single_comparisons_cover_the_truth() {
+    const TRIALS: u64 = 1_500;
+    for (case, noise) in (0..).zip(NOISES) {
+        let (mut covered, mut trials) = (0, 0);
+        for rounds in [5, 7, 10] {
+            for trial in 0..TRIALS {
+                let mut rng = Rng::new(mix(mix(2, case), mix(rounds as u64, trial)));
+                let interval = compare(&mut rng, noise, rounds, 1.1, 1).interval.unwrap();
+                covered += u64::from(interval.contains(1.1));
+                trials += 1;
+            }
+        }
+        assert!(covered * 100 >= trials * 95, "{noise:?}: {covered} of {trials}");
+    }
+}
+
+/// The share of runs that find a cell `factor` times as fast as its baseline, among 40 comparisons.
+///
+/// `ratio_noise` is the standard deviation of the ratio of one round: √2 times that of one measurement.
+fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
+    const RUNS: u64 = 500;
+    let mut found = 0;
+    for run in 0..RUNS {
+        let mut rng = Rng::new(mix(3, mix(rounds as u64, run)));
+        let mut side = |rate: f64| -> Vec<f64> {
+            let sd = ratio_noise / std::f64::consts::SQRT_2;
+            (0..rounds).map(|_| rate * (1.0 + sd * standard_normal(&mut rng))).collect()
+        };
+        let (subject, baseline, repeated) = (side(1000.0 * factor), side(1000.0), side(1000.0));
+        let floor = noise_floor(&[PairedRatio::of(&repeated, &baseline, &settings(run)).unwrap()]).unwrap();
+        let settings = settings(run).for_comparisons(COMPARISONS);
+        let pair = PairedRatio::of(&subject, &baseline, &settings).unwrap();
+        let wanted = if factor > 1.0 { Verdict::Faster } else { Verdict::Slower };
+        found += u64::from(judge(&pair, floor, Direction::HigherIsBetter) == wanted);
+    }
+    found as f64 / RUNS as f64
+}
+
+#[test]
+fn twenty_percent_is_found_in_five_rounds_when_ratios_vary_by_three_percent() {
+    let (faster, slower) = (power(5, 1.2, 0.03), power(5, 0.8, 0.03));
+    assert!(faster >= 0.9 && slower >= 0.9, "{faster}, {slower}");
+}
+
+#[test]
+fn twenty_percent_is_found_in_six_rounds_when_each_side_varies_by_three_percent() {
+    let both = 0.03 * std::f64::consts::SQRT_2;
+    let (faster, slower) = (power(6, 1.2, both), power(6, 0.8, both));
+    assert!(faster >= 0.9 && slower >= 0.9, "{faster}, {slower}");
+    // Five rounds are too few for that: if this fails, the rule has become stronger, and the documentation of
+    // `verdict` should say so.
+    assert!(power(5, 1.2, both) < 0.9);
+}
