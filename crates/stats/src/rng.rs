@@ -183,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn a_seeded_stream_stays_what_it_was() {
+        let mut rng = Rng::new(42);
+        assert_eq!((rng.next_u64(), rng.below(1_000)), (15_021_278_609_987_233_951, 318));
+        let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
+        rng.shuffle(&mut items);
+        assert_eq!(items, [5, 3, 1, 0, 2, 6, 4, 7]);
+    }
+
+    #[test]
     fn mix_separates_its_words_and_stays_what_it_was() {
         assert_ne!(mix(1, 2), mix(2, 1));
         assert_ne!(mix(0, 0), 0);
