@@ -198,7 +198,7 @@ impl fmt::Display for DurabilityClass {
 pub struct Limit {
     /// The largest value that is allowed.
     pub most: u64,
-    /// What sets it: "max_allowed_packet", "-I (item size)".
+    /// What sets it: `max_allowed_packet`, `-I` (item size).
     pub set_by: String,
 }
 

@@ -138,13 +138,15 @@ pub struct Client {
     pub seed: u64,
 }
 
-/// How many transactions a client completed in a trial, warm-up included.
+/// What a client completed in a trial, warm-up included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The client.
     pub client: Client,
     /// Its completed transactions.
     pub completed: u64,
+    /// Rows that the server acknowledged to have added ([`Transaction::rows_written`]).
+    pub rows_written: u64,
 }
 
 /// What the check after a trial found, all of it right.
@@ -156,13 +158,17 @@ pub struct Checked {
     pub records_read_back: u64,
 }
 
-/// One client's unit of application work. The engine calls `attach`, then `run` and `check` in turn.
+/// One client's unit of application work. The engine calls `attach`, then `draw`, `run` and `check` in turn.
 pub trait Transaction: Send {
     /// Prepares on a new session what is prepared once. Called again for each new connection.
     ///
     /// # Errors
     /// The server's error.
     fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
+
+    /// Chooses what the next `run` asks for and makes what it writes: what in an application is there already when
+    /// the request begins, so it is not timed.
+    fn draw(&mut self);
 
     /// Does the work: this is what is timed. Allocates nothing.
     ///
@@ -175,6 +181,11 @@ pub trait Transaction: Send {
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self) -> Result<()>;
+
+    /// Rows that the server has acknowledged so far: what it must count after the trial. Reads leave it at 0.
+    fn rows_written(&self) -> u64 {
+        0
+    }
 }
 
 /// When a trial's measured phase ends: at whichever comes first.

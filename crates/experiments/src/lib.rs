@@ -1,1 +1,8 @@
-//! placeholder
+//! The experiments: one file each, and one line in the [`registry`].
+
+pub mod codec;
+pub mod content;
+pub mod ident;
+pub mod pieces;
+pub mod registry;
+mod session;

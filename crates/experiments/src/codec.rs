@@ -1,0 +1,216 @@
+//! What the application does to a value before it stores it, and after it has read it: compress, encode as text.
+//!
+//! Buffers and compressor states are kept from one value to the next.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// How a value is compressed by the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressor {
+    /// Not at all.
+    None,
+    /// zlib's deflate at level 6 (gzip's default level).
+    Gzip,
+    /// Zstandard at level 3, its default.
+    Zstd,
+    /// LZ4 blocks.
+    Lz4,
+}
+
+/// How bytes are written into the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As they are, in a binary field.
+    Binary,
+    /// As base64, in a text field.
+    Base64,
+}
+
+/// Compresses and encodes, and back. One for each client.
+pub struct Codec {
+    compressor: Compressor,
+    encoding: Encoding,
+    length: usize,
+    deflate: Option<(Compress, Decompress)>,
+    zstd: Option<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>,
+    packed: Vec<u8>,
+    encoded: Vec<u8>,
+}
+
+impl Codec {
+    /// A codec for values of `length` bytes.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) where a compressor cannot be made (no memory).
+    pub fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
+        let deflate = (compressor == Compressor::Gzip)
+            .then(|| (Compress::new(Compression::new(6), true), Decompress::new(true)));
+        let zstd = if compressor == Compressor::Zstd {
+            let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("zstd: {e}"));
+            Some((
+                zstd::bulk::Compressor::new(3).map_err(failed)?,
+                zstd::bulk::Decompressor::new().map_err(failed)?,
+            ))
+        } else {
+            None
+        };
+        Ok(Self { compressor, encoding, length, deflate, zstd, packed: Vec::new(), encoded: Vec::new() })
+    }
+
+    /// Whether values are stored as they are.
+    pub fn is_plain(&self) -> bool {
+        self.compressor == Compressor::None && self.encoding == Encoding::Binary
+    }
+
+    /// What is stored for `value`. Lent until the next call.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where a compressor fails.
+    pub fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
+        let packed = if self.compressor == Compressor::None {
+            value
+        } else {
+            self.pack(value)?;
+            &self.packed
+        };
+        if self.encoding == Encoding::Binary {
+            return Ok(packed);
+        }
+        self.encoded.resize(packed.len().div_ceil(3) * 4, 0);
+        let n = STANDARD.encode_slice(packed, &mut self.encoded).map_err(|e| internal(&e))?;
+        Ok(&self.encoded[..n])
+    }
+
+    /// The value that `stored` stands for. Lent until the next call.
+    ///
+    /// # Errors
+    /// [`Mismatch`](ErrorKind::Mismatch) where `stored` is not what [`Codec::encode`] makes.
+    pub fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
+        let Self { compressor, encoding, packed, encoded, .. } = self;
+        let bytes = if *encoding == Encoding::Base64 {
+            encoded.resize(stored.len().div_ceil(4) * 3, 0);
+            let n = STANDARD
+                .decode_slice(stored, encoded)
+                .map_err(|e| Error::mismatch(format!("what came back is not base64: {e}")))?;
+            &encoded[..n]
+        } else {
+            stored
+        };
+        if *compressor == Compressor::None {
+            return Ok(bytes);
+        }
+        // One byte more than the value may have, so that a longer one is noticed rather than cut.
+        packed.resize(self.length + 1, 0);
+        let broken = |e: &dyn std::fmt::Display| Error::mismatch(format!("what came back does not decompress: {e}"));
+        let n = match compressor {
+            Compressor::None => 0,
+            Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
+            Compressor::Zstd => match &mut self.zstd {
+                Some((_, zstd)) => zstd.decompress_to_buffer(bytes, packed).map_err(|e| broken(&e))?,
+                None => 0,
+            },
+            Compressor::Gzip => match &mut self.deflate {
+                Some((_, inflate)) => {
+                    inflate.reset(true);
+                    let end = inflate
+                        .decompress(bytes, packed, FlushDecompress::Finish)
+                        .map_err(|e| broken(&e))?;
+                    if end != Status::StreamEnd {
+                        return Err(broken(&"it ends too early"));
+                    }
+                    inflate.total_out() as usize
+                }
+                None => 0,
+            },
+        };
+        Ok(&packed[..n])
+    }
+
+    fn pack(&mut self, value: &[u8]) -> Result<()> {
+        match self.compressor {
+            Compressor::None => {}
+            Compressor::Lz4 => {
+                self.packed.resize(lz4_flex::block::get_maximum_output_size(value.len()), 0);
+                let n = lz4_flex::block::compress_into(value, &mut self.packed).map_err(|e| internal(&e))?;
+                self.packed.truncate(n);
+            }
+            Compressor::Zstd => {
+                if let Some((zstd, _)) = &mut self.zstd {
+                    self.packed.resize(zstd::zstd_safe::compress_bound(value.len()), 0);
+                    let n = zstd.compress_to_buffer(value, &mut self.packed[..]).map_err(|e| internal(&e))?;
+                    self.packed.truncate(n);
+                }
+            }
+            Compressor::Gzip => {
+                if let Some((deflate, _)) = &mut self.deflate {
+                    deflate.reset();
+                    // Deflate's worst case is stored blocks: 5 bytes for each 16 kB, and the zlib frame.
+                    self.packed.resize(value.len() + value.len() / 1_000 + 64, 0);
+                    let end = deflate
+                        .compress(value, &mut self.packed, FlushCompress::Finish)
+                        .map_err(|e| internal(&e))?;
+                    if end != Status::StreamEnd {
+                        return Err(internal(&"deflate's output was longer than its bound"));
+                    }
+                    self.packed.truncate(deflate.total_out() as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn internal(e: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Internal, format!("compressing a value: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::{Content, Kind};
+    use proptest::prelude::*;
+
+    const COMPRESSORS: [Compressor; 4] = [Compressor::None, Compressor::Gzip, Compressor::Zstd, Compressor::Lz4];
+    const ENCODINGS: [Encoding; 2] = [Encoding::Binary, Encoding::Base64];
+
+    #[test]
+    fn every_codec_gives_back_what_it_took_again_and_again() {
+        for length in [1, 100, 1_000, 100_000] {
+            for kind in [Kind::Text, Kind::Random] {
+                let content = Content::new(kind, 1, length);
+                for (compressor, encoding) in COMPRESSORS.iter().flat_map(|c| ENCODINGS.map(|e| (*c, e))) {
+                    let mut codec = Codec::new(compressor, encoding, length).unwrap();
+                    for key in 0..3 {
+                        let mut value = Vec::new();
+                        content.write(key, 0, &mut value);
+                        let stored = codec.encode(&value).unwrap().to_vec();
+                        assert!(encoding == Encoding::Binary || stored.is_ascii());
+                        assert_eq!(codec.decode(&stored).unwrap(), value, "{compressor:?} {encoding:?} {length}");
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_an_error_or_another_value_but_never_a_panic(stored: Vec<u8>, c in 0usize..4, e in 0usize..2) {
+            let mut codec = Codec::new(COMPRESSORS[c], ENCODINGS[e], 500).unwrap();
+            let _ = codec.decode(&stored);
+        }
+
+        #[test]
+        fn a_value_cut_short_is_noticed(cut in 1usize..400, c in 0usize..4) {
+            let content = Content::new(Kind::Text, 1, 2_000);
+            let mut value = Vec::new();
+            content.write(1, 0, &mut value);
+            let mut codec = Codec::new(COMPRESSORS[c], Encoding::Binary, 2_000).unwrap();
+            let stored = codec.encode(&value).unwrap().to_vec();
+            let decoded = codec.decode(&stored[..stored.len() - cut.min(stored.len())]);
+            prop_assert!(decoded.is_err() || content.check(1, 0, decoded.unwrap()).is_err());
+        }
+    }
+}

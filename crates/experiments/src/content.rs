@@ -1,0 +1,227 @@
+//! What records hold: a pure function of (seed, key, version), made and checked at the speed of memory.
+//!
+//! All contents of one cell are cut from one *pool* of text (or of random bytes) that is a little longer than a record.
+//! A record begins at an offset of its own, and every block of 4,096 bytes starts with a stamp of its own (sixteen
+//! hexadecimal digits of a hash of seed, key, version and block). So the pool stays in the processor's cache, within
+//! one record nothing repeats that a compressor could use unfairly, and no block of a record can stand for another
+//! record's, another version's or another place's without being noticed.
+
+use crate::ident::hex16;
+use kurabe_core::{Error, Result};
+use kurabe_stats::rng::{Rng, mix};
+
+/// Bytes between stamps.
+const BLOCK: usize = 4096;
+/// Bytes of a stamp.
+const STAMP: usize = 16;
+/// Offsets at which a record may begin in the pool.
+const OFFSETS: usize = 1 << 16;
+
+/// What the contents are like, since that decides what compression is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Serialised session data: words, numbers, field names. zstd makes about a third of it.
+    Text,
+    /// Random bytes: nothing compresses them.
+    Random,
+}
+
+/// Makes and checks the contents of records of one length.
+#[derive(Debug)]
+pub struct Content {
+    seed: u64,
+    length: usize,
+    pool: Vec<u8>,
+}
+
+impl Content {
+    /// Contents of `length` bytes each.
+    pub fn new(kind: Kind, seed: u64, length: usize) -> Self {
+        let mut rng = Rng::new(mix(seed, 0x0063_6f6e_7465_6e74));
+        let size = length + OFFSETS;
+        let pool = match kind {
+            Kind::Text => text(&mut rng, size),
+            Kind::Random => random(&mut rng, size),
+        };
+        Self { seed, length, pool }
+    }
+
+    /// Bytes of each record.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Replaces what is in `out` by the content of this record.
+    pub fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
+        let (tag, start) = self.place(key, version);
+        out.clear();
+        out.extend_from_slice(&self.pool[start..start + self.length]);
+        for (block, bytes) in out.chunks_mut(BLOCK).enumerate() {
+            let stamp = stamp(tag, block);
+            let n = bytes.len().min(STAMP);
+            bytes[..n].copy_from_slice(&stamp[..n]);
+        }
+    }
+
+    /// Compares `bytes` with the content of this record.
+    ///
+    /// # Errors
+    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying at which byte they differ or how long they are.
+    pub fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.length {
+            return Err(Error::mismatch(format!(
+                "record {key} came back with {} bytes instead of {}",
+                bytes.len(),
+                self.length
+            )));
+        }
+        let (tag, start) = self.place(key, version);
+        let pool = &self.pool[start..start + self.length];
+        for (block, (got, plain)) in bytes.chunks(BLOCK).zip(pool.chunks(BLOCK)).enumerate() {
+            let n = got.len().min(STAMP);
+            if got[..n] != stamp(tag, block)[..n] || got[n..] != plain[n..] {
+                return Err(self.difference(key, version, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn place(&self, key: u64, version: u64) -> (u64, usize) {
+        let tag = mix(mix(self.seed, key), version);
+        (tag, tag as usize % OFFSETS)
+    }
+
+    #[cold]
+    fn difference(&self, key: u64, version: u64, bytes: &[u8]) -> Error {
+        let mut expected = Vec::new();
+        self.write(key, version, &mut expected);
+        let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
+        Error::mismatch(format!(
+            "record {key} came back with the right length, {} bytes, and other content from byte {at} on",
+            self.length
+        ))
+    }
+}
+
+#[inline]
+fn stamp(tag: u64, block: usize) -> [u8; STAMP] {
+    let mut out = [0; STAMP];
+    hex16(mix(tag, block as u64), &mut out, 0);
+    out
+}
+
+fn random(rng: &mut Rng, size: usize) -> Vec<u8> {
+    let mut pool = Vec::with_capacity(size + 8);
+    while pool.len() < size {
+        pool.extend_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    pool.truncate(size);
+    pool
+}
+
+/// Text as a web framework serialises a session: `name|s:5:"words";` and `name|i:48213;`, names from a few,
+/// words from many with a Zipf-like preference, and tokens that nothing predicts.
+fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
+    const NAMES: [&str; 12] = [
+        "user_id", "cart", "last_seen", "csrf_token", "locale", "referer", "flash", "address", "note", "item", "price",
+        "history",
+    ];
+    let words: Vec<String> = (0..2_000).map(|_| word(rng)).collect();
+    let mut pool = Vec::with_capacity(size + 256);
+    let mut value = String::new();
+    while pool.len() < size {
+        let name = NAMES[rng.below(NAMES.len() as u64) as usize];
+        value.clear();
+        match rng.below(10) {
+            0 => value = format!("{:016x}", rng.next_u64()),
+            1 | 2 => value = rng.below(1_000_000).to_string(),
+            _ => {
+                for _ in 0..=rng.below(12) {
+                    // The product of two draws prefers small ranks, as words of a language do.
+                    let rank = rng.below(2_000) * rng.below(2_000) / 2_000;
+                    value.push_str(&words[rank as usize]);
+                    value.push(' ');
+                }
+            }
+        }
+        pool.extend_from_slice(format!("{name}|s:{}:\"{value}\";", value.len()).as_bytes());
+    }
+    pool.truncate(size);
+    pool
+}
+
+fn word(rng: &mut Rng) -> String {
+    const SYLLABLES: [&str; 20] = [
+        "ka", "ri", "to", "ne", "shi", "mo", "la", "ver", "en", "tis", "do", "ra", "cu", "lo", "mi", "sta", "per", "on",
+        "al", "ge",
+    ];
+    (0..=rng.below(3)).map(|_| SYLLABLES[rng.below(20) as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(content: &Content, key: u64, version: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        content.write(key, version, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_first_records_of_a_seed_never_change() {
+        let content = Content::new(Kind::Text, 1, 64);
+        let first: Vec<String> =
+            (0..3).map(|key| String::from_utf8(bytes(&content, key, 0)).unwrap()).collect();
+        assert_eq!(first.join("\n"), include_str!("../golden/content_text_seed1_64.txt").trim_end());
+    }
+
+    #[test]
+    fn text_compresses_as_text_does_and_random_bytes_do_not() {
+        for (kind, least, most) in [(Kind::Text, 2.0, 5.0), (Kind::Random, 0.9, 1.01)] {
+            for length in [10_000, 1_000_000] {
+                let record = bytes(&Content::new(kind, 3, length), 5, 0);
+                let packed = zstd::bulk::compress(&record, 3).unwrap().len();
+                let ratio = length as f64 / packed as f64;
+                assert!((least..most).contains(&ratio), "{kind:?} {length}: {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_ascii() {
+        assert!(bytes(&Content::new(Kind::Text, 9, 100_000), 1, 0).is_ascii());
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_itself(seed: u64, key: u64, version in 0u64..5, length in 1usize..20_000) {
+            let content = Content::new(Kind::Random, seed, length);
+            prop_assert!(content.check(key, version, &bytes(&content, key, version)).is_ok());
+        }
+
+        #[test]
+        fn any_flipped_byte_is_noticed(key: u64, length in 1usize..20_000, at: prop::sample::Index, flip in 1u8..) {
+            let content = Content::new(Kind::Text, 4, length);
+            let mut record = bytes(&content, key, 0);
+            let at = at.index(length);
+            record[at] ^= flip;
+            let error = content.check(key, 0, &record).unwrap_err().to_string();
+            prop_assert!(error.contains(&format!("from byte {at} on")), "{}", error);
+        }
+
+        #[test]
+        fn no_block_can_stand_for_another(a: u64, b: u64, length in 16usize..20_000, block in 0usize..4) {
+            prop_assume!(a != b);
+            let content = Content::new(Kind::Text, 4, length);
+            let mut record = bytes(&content, a, 0);
+            let from = (block * BLOCK).min(length - 16) / BLOCK * BLOCK;
+            let to = (from + BLOCK).min(length);
+            prop_assume!(to - from >= STAMP);
+            record[from..to].copy_from_slice(&bytes(&content, b, 0)[from..to]);
+            prop_assert!(content.check(a, 0, &record).is_err());
+        }
+    }
+}

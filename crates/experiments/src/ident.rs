@@ -1,0 +1,67 @@
+//! Identifiers of records: 32 hexadecimal digits, a pure function of (seed, number), without order or pattern.
+
+use kurabe_stats::rng::mix;
+
+/// Bytes of an identifier.
+pub const LENGTH: usize = 32;
+
+/// An identifier in place, so that making one allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ident([u8; LENGTH]);
+
+impl Ident {
+    /// The identifier of record `number`.
+    #[inline]
+    pub fn of(seed: u64, number: u64) -> Self {
+        let mut digits = [0; LENGTH];
+        hex16(mix(seed, number), &mut digits, 0);
+        hex16(mix(!seed, number), &mut digits, 16);
+        Self(digits)
+    }
+
+    /// Its text.
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        // Hexadecimal digits are UTF-8; the empty text can never be returned.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Writes the sixteen hexadecimal digits of `word` at `out[at..at + 16]`.
+#[inline]
+pub(crate) fn hex16(word: u64, out: &mut [u8], at: usize) {
+    // Eight digits at a time, spread one nibble to a byte and turned into letters without a table.
+    for (i, half) in [(word >> 32) as u32, word as u32].into_iter().enumerate() {
+        let mut x = u64::from(half);
+        x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+        x = (x | x << 8) & 0x00ff_00ff_00ff_00ff;
+        x = (x | x << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        let letters = ((x + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+        let digits = x + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'0' - 10);
+        out[at + i * 8..at + i * 8 + 8].copy_from_slice(&digits.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn identifiers_differ_and_repeat_for_their_seed() {
+        let all: HashSet<String> = (0..10_000).map(|n| Ident::of(7, n).as_str().to_owned()).collect();
+        assert_eq!(all.len(), 10_000);
+        assert_eq!(Ident::of(7, 3), Ident::of(7, 3));
+        assert_ne!(Ident::of(7, 3), Ident::of(8, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn sixteen_digits_are_the_words_own(word: u64) {
+            let mut out = [0; 16];
+            hex16(word, &mut out, 0);
+            prop_assert_eq!(std::str::from_utf8(&out).unwrap(), format!("{word:016x}"));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Every experiment there is. Help, docs and the test matrix come from here.
+
+use kurabe_core::experiment::Experiment;
+use kurabe_core::{Error, Result, units};
+
+/// All experiments, in the order in which they are listed.
+pub static EXPERIMENTS: &[&dyn Experiment] = &[&crate::session::SessionStore];
+
+/// The experiment of this name.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all of them.
+pub fn find(name: &str) -> Result<&'static dyn Experiment> {
+    if let Some(found) = EXPERIMENTS.iter().find(|experiment| experiment.info().name == name) {
+        return Ok(*found);
+    }
+    let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
+    let hint = units::nearest(name, &names)
+        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
+    Err(Error::usage(format!("there is no experiment '{name}'")).hint(hint))
+}

@@ -1,0 +1,115 @@
+//! E1, a web session store: write and read one session by its identifier.
+//!
+//! Each cell has collections of its own, so that a read of one payload can never find another's. Reads draw uniformly
+//! from a store that was loaded before; writes add sessions of new identifiers to a collection that starts empty in
+//! each trial. Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
+
+mod store;
+mod transaction;
+mod workload;
+
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+
+/// The experiment.
+pub(crate) struct SessionStore;
+
+/// The name of the operation that adds a session.
+const WRITE: &str = "write";
+/// The name of the operation that loads a session.
+const READ: &str = "read";
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "session",
+    question: "How should a web application keep its sessions, and in which database?",
+    about: "Writes sessions with new identifiers, and reads sessions by identifiers drawn uniformly. Payloads are like \
+            serialised session data (or incompressible), stored as one blob or split over rows, compressed by the client \
+            or not. After E1 of the published experiments (session_store.csv).",
+    axes: &[
+        AxisInfo {
+            name: "payload",
+            help: "bytes of one session",
+            kind: AxisKind::Size { least: 1, most: 1_000_000_000 },
+            default: &["1k", "4k", "10k", "100k", "1m"],
+        },
+        AxisInfo {
+            name: "layout",
+            help: "how a session lies in the database",
+            kind: AxisKind::Choice(&[
+                ("blob", "one row with one large value"),
+                ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
+            ]),
+            default: &["blob", "rows"],
+        },
+        AxisInfo {
+            name: "compress",
+            help: "how the client compresses before it writes",
+            kind: AxisKind::Choice(&[
+                ("none", "not at all"),
+                ("gzip", "deflate, level 6"),
+                ("zstd", "Zstandard, level 3"),
+                ("lz4", "LZ4 block"),
+            ]),
+            default: &["none", "gzip", "zstd", "lz4"],
+        },
+        AxisInfo {
+            name: "encoding",
+            help: "how the bytes are written",
+            kind: AxisKind::Choice(&[
+                ("binary", "as they are, in a binary field"),
+                ("base64", "as base64 in a text field, as in the original"),
+            ]),
+            default: &["binary"],
+        },
+        AxisInfo {
+            name: "content",
+            help: "what the payload is like: it decides what compression is worth",
+            kind: AxisKind::Choice(&[
+                ("text", "like serialised session data; zstd makes a third of it"),
+                ("random", "incompressible"),
+            ]),
+            default: &["text"],
+        },
+        AxisInfo {
+            name: "statement",
+            help: "when statements are prepared",
+            kind: AxisKind::Choice(&[
+                ("once", "once for each connection"),
+                ("per-request", "anew for every request, as in the original"),
+            ]),
+            default: &["once"],
+        },
+        AxisInfo {
+            name: "connection",
+            help: "how long a connection lives",
+            kind: AxisKind::Choice(&[
+                ("kept", "each client keeps its own"),
+                ("per-request", "opened and closed for every request"),
+            ]),
+            default: &["kept"],
+        },
+        AxisInfo {
+            name: "clients",
+            help: "clients at work at the same time",
+            kind: AxisKind::Count { least: 1, most: 100_000 },
+            default: &["1"],
+        },
+    ],
+    operations: &[
+        OperationInfo { name: WRITE, about: "add one session under a new identifier", requests: 1_000, writes: true },
+        OperationInfo { name: READ, about: "load one session by its identifier", requests: 10_000, writes: false },
+    ],
+    chart_axis: "payload",
+    published: Some("session_store"),
+};
+
+impl Experiment for SessionStore {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(workload::SessionWorkload::new(cell, dataset)?))
+    }
+}

@@ -1,0 +1,115 @@
+//! How sessions lie in a database in one cell: the collection, its fields, and how a session becomes rows.
+
+use crate::codec::{Codec, Compressor, Encoding};
+use crate::content::{Content, Kind};
+use crate::pieces::{self, PIECE};
+use kurabe_core::axis::Cell;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::operation::Operation;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// One large value, or pieces of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Blob,
+    Rows,
+}
+
+/// What a cell's axes say about its data.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) seed: u64,
+    pub(super) content: Content,
+    pub(super) layout: Layout,
+    pub(super) compressor: Compressor,
+    pub(super) encoding: Encoding,
+}
+
+impl Store {
+    pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
+        let unknown = |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
+        let kind = match cell.word("content")? {
+            "text" => Kind::Text,
+            "random" => Kind::Random,
+            word => return Err(unknown(word)),
+        };
+        Ok(Self {
+            seed,
+            content: Content::new(kind, seed, cell.number("payload")? as usize),
+            layout: match cell.word("layout")? {
+                "blob" => Layout::Blob,
+                "rows" => Layout::Rows,
+                word => return Err(unknown(word)),
+            },
+            compressor: match cell.word("compress")? {
+                "none" => Compressor::None,
+                "gzip" => Compressor::Gzip,
+                "zstd" => Compressor::Zstd,
+                "lz4" => Compressor::Lz4,
+                word => return Err(unknown(word)),
+            },
+            encoding: match cell.word("encoding")? {
+                "binary" => Encoding::Binary,
+                "base64" => Encoding::Base64,
+                word => return Err(unknown(word)),
+            },
+        })
+    }
+
+    pub(super) fn codec(&self) -> Result<Codec> {
+        Codec::new(self.compressor, self.encoding, self.content.length())
+    }
+
+    /// Table `(id varchar(72) primary key, data, updated)`, with `subid` in the key where a session has rows.
+    pub(super) fn collection(&self, name: String) -> Collection {
+        let data = match (self.layout, self.encoding) {
+            (Layout::Blob, Encoding::Binary) => FieldType::LongBytes,
+            (Layout::Blob, Encoding::Base64) => FieldType::LongText,
+            (Layout::Rows, Encoding::Binary) => FieldType::Bytes { max: PIECE as u32 },
+            (Layout::Rows, Encoding::Base64) => FieldType::Text { max: PIECE as u32 },
+        };
+        let id = Field { name: "id", kind: FieldType::Text { max: 72 } };
+        let data = Field { name: "data", kind: data };
+        let updated = Field { name: "updated", kind: FieldType::Timestamp };
+        match self.layout {
+            Layout::Blob => Collection::new(name, vec![id, data, updated], vec![0]),
+            Layout::Rows => {
+                let subid = Field { name: "subid", kind: FieldType::Int };
+                Collection::new(name, vec![id, subid, data, updated], vec![0, 1])
+            }
+        }
+    }
+
+    /// Rows that a value of `stored` bytes takes.
+    pub(super) fn rows(&self, stored: usize) -> usize {
+        match self.layout {
+            Layout::Blob => 1,
+            Layout::Rows => pieces::count(stored),
+        }
+    }
+
+    /// The operation that adds one session of so many rows.
+    pub(super) fn insert(&self, collection: &Arc<Collection>, rows: usize) -> Operation {
+        match self.layout {
+            Layout::Blob => Operation::Insert { collection: Arc::clone(collection) },
+            Layout::Rows => Operation::InsertMany { collection: Arc::clone(collection), rows },
+        }
+    }
+
+    /// The operation that loads one session: its data and when it was updated.
+    pub(super) fn select(&self, collection: &Arc<Collection>) -> Operation {
+        match self.layout {
+            Layout::Blob => Operation::Get { collection: Arc::clone(collection), fields: vec![1, 2] },
+            Layout::Rows => {
+                Operation::FindEqual { collection: Arc::clone(collection), by: vec![0], fields: vec![2, 3] }
+            }
+        }
+    }
+
+    /// When session `key` was last updated, in microseconds since 1970 UTC: a second for each session since 2007.
+    pub(super) fn updated(key: u64) -> i64 {
+        const BASE: i64 = 1_167_609_600_000_000;
+        BASE + (key % 400_000_000) as i64 * 1_000_000
+    }
+}

@@ -1,0 +1,277 @@
+//! What one client does: add a session, or load one.
+
+use super::store::{Layout, Store};
+use crate::codec::{Codec, Encoding};
+use crate::ident::Ident;
+use crate::pieces;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+use kurabe_stats::rng::Rng;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Adds sessions: their numbers count up, apart from those of the other clients.
+pub(super) struct Write {
+    store: Arc<Store>,
+    collection: Arc<Collection>,
+    prepare_once: bool,
+    /// Prepared once, by the number of rows: compressed sessions differ in it.
+    prepared: HashMap<usize, Prepared>,
+    codec: Codec,
+    payload: Vec<u8>,
+    parameters: Vec<Value<'static>>,
+    reply: Reply,
+    key: u64,
+    id: Ident,
+    next: u64,
+    step: u64,
+    sent_rows: usize,
+    written: u64,
+}
+
+impl Write {
+    pub(super) fn new(store: &Arc<Store>, collection: &Arc<Collection>, once: bool, client: Client) -> Result<Self> {
+        Ok(Self {
+            store: Arc::clone(store),
+            collection: Arc::clone(collection),
+            prepare_once: once,
+            prepared: HashMap::new(),
+            codec: store.codec()?,
+            payload: Vec::new(),
+            parameters: Vec::new(),
+            reply: Reply::new(),
+            key: 0,
+            id: Ident::of(store.seed, 0),
+            next: client.index as u64,
+            step: client.count as u64,
+            sent_rows: 0,
+            written: 0,
+        })
+    }
+
+    /// The numbers of the sessions that a client has added after `completed` transactions.
+    pub(super) fn keys(client: Client, completed: u64) -> impl Iterator<Item = u64> {
+        (0..completed).map(move |n| client.index as u64 + n * client.count as u64)
+    }
+}
+
+impl Transaction for Write {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared.clear();
+        if self.prepare_once && self.store.layout == Layout::Blob {
+            self.prepared.insert(1, session.prepare(&self.store.insert(&self.collection, 1))?);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) {
+        self.key = self.next;
+        self.id = Ident::of(self.store.seed, self.key);
+        self.store.content.write(self.key, 0, &mut self.payload);
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let Self { store, codec, payload, reply, id, .. } = self;
+        let stored = codec.encode(payload)?;
+        let rows = store.rows(stored.len());
+        let updated = Value::Time(Store::updated(self.key));
+        let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
+        if store.layout == Layout::Blob {
+            parameters.extend([Value::Text(id.as_str()), data(store.encoding, stored)?, updated]);
+        } else {
+            for (n, piece) in pieces::split(stored) {
+                let piece = data(store.encoding, piece)?;
+                parameters.extend([Value::Text(id.as_str()), Value::Int(n as i64), piece, updated]);
+            }
+        }
+        let done = if self.prepare_once {
+            let prepared = match self.prepared.entry(rows) {
+                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::hash_map::Entry::Vacant(entry) => {
+                    entry.insert(session.prepare(&store.insert(&self.collection, rows))?)
+                }
+            };
+            session.execute(prepared, &parameters, reply)
+        } else {
+            let prepared = session.prepare(&store.insert(&self.collection, rows))?;
+            let done = session.execute(&prepared, &parameters, reply);
+            done.and(session.release(prepared))
+        };
+        self.parameters = recycle(parameters);
+        done?;
+        self.sent_rows = rows;
+        self.next += self.step;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        if self.reply.affected() != self.sent_rows as u64 {
+            return Err(Error::mismatch(format!(
+                "a session of {} rows was written and the server acknowledged {}",
+                self.sent_rows,
+                self.reply.affected()
+            )));
+        }
+        self.written += self.sent_rows as u64;
+        Ok(())
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.written
+    }
+}
+
+/// Loads sessions drawn uniformly.
+pub(super) struct Read {
+    store: Arc<Store>,
+    select: Operation,
+    prepare_once: bool,
+    prepared: Option<Prepared>,
+    answer: Answer,
+    rng: Rng,
+    records: u64,
+    key: u64,
+    id: Ident,
+}
+
+impl Read {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        collection: &Arc<Collection>,
+        once: bool,
+        records: u64,
+        client: Client,
+    ) -> Result<Self> {
+        Ok(Self {
+            store: Arc::clone(store),
+            select: store.select(collection),
+            prepare_once: once,
+            prepared: None,
+            answer: Answer::new(store)?,
+            rng: Rng::new(client.seed),
+            records,
+            key: 0,
+            id: Ident::of(store.seed, 0),
+        })
+    }
+}
+
+impl Transaction for Read {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        if self.prepare_once {
+            self.prepared = Some(session.prepare(&self.select)?);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn draw(&mut self) {
+        self.key = self.rng.below(self.records);
+        self.id = Ident::of(self.store.seed, self.key);
+    }
+
+    #[inline]
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let parameters = [Value::Text(self.id.as_str())];
+        if let Some(prepared) = &self.prepared {
+            session.execute(prepared, &parameters, &mut self.answer.reply)?;
+        } else {
+            let prepared = session.prepare(&self.select)?;
+            session.execute(&prepared, &parameters, &mut self.answer.reply)?;
+            session.release(prepared)?;
+        }
+        self.answer.open(&self.store)
+    }
+
+    #[inline]
+    fn check(&mut self) -> Result<()> {
+        self.answer.check(&self.store, self.key)
+    }
+}
+
+/// A session as it came back: what the application does with it, and the comparison.
+pub(super) struct Answer {
+    pub(super) reply: Reply,
+    codec: Codec,
+    joined: Vec<u8>,
+    opened: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn new(store: &Store) -> Result<Self> {
+        Ok(Self { reply: Reply::new(), codec: store.codec()?, joined: Vec::new(), opened: Vec::new() })
+    }
+
+    /// What an application must do before it can use the session: join the rows, decode, decompress. A session in one
+    /// plain value needs nothing of it.
+    pub(super) fn open(&mut self, store: &Store) -> Result<()> {
+        if store.layout == Layout::Blob && self.codec.is_plain() {
+            return Ok(());
+        }
+        self.opened.clear();
+        let stored = match store.layout {
+            Layout::Blob => self.reply.field_bytes(0, 0),
+            Layout::Rows => {
+                self.joined.clear();
+                for row in 0..self.reply.rows() {
+                    self.joined.extend_from_slice(self.reply.field_bytes(row, 0).unwrap_or_default());
+                }
+                (self.reply.rows() > 0).then_some(&self.joined[..])
+            }
+        };
+        // A session that is not there is for `check` to report, with its number.
+        let Some(stored) = stored else { return Ok(()) };
+        if self.codec.is_plain() {
+            std::mem::swap(&mut self.opened, &mut self.joined);
+        } else {
+            let opened = self.codec.decode(stored)?;
+            self.opened.extend_from_slice(opened);
+        }
+        Ok(())
+    }
+
+    /// Compares the session with what it must be: present once, each row's moment right, byte for byte.
+    pub(super) fn check(&self, store: &Store, key: u64) -> Result<()> {
+        let rows = self.reply.rows();
+        if rows == 0 {
+            return Err(Error::mismatch(format!("session {key} is not there")));
+        }
+        if store.layout == Layout::Blob && rows != 1 {
+            return Err(Error::mismatch(format!("session {key} came back {rows} times")));
+        }
+        let updated = Value::Time(Store::updated(key));
+        for row in 0..rows {
+            if self.reply.field(row, 1) != Some(updated) {
+                return Err(Error::mismatch(format!(
+                    "session {key} came back with the time {:?} instead of {updated:?}",
+                    self.reply.field(row, 1)
+                )));
+            }
+        }
+        if store.layout == Layout::Blob && self.codec.is_plain() {
+            let bytes = self.reply.field_bytes(0, 0);
+            let bytes = bytes.ok_or_else(|| Error::mismatch(format!("session {key} came back without its data")))?;
+            return store.content.check(key, 0, bytes);
+        }
+        store.content.check(key, 0, &self.opened)
+    }
+}
+
+fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
+    Ok(match encoding {
+        Encoding::Binary => Value::Bytes(stored),
+        Encoding::Base64 => Value::Text(
+            std::str::from_utf8(stored).map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
+        ),
+    })
+}
+
+/// Keeps a vector's memory for the next values, which live elsewhere. The collecting happens in place.
+fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {
+    values.clear();
+    values.into_iter().map(|_| Value::Null).collect()
+}
