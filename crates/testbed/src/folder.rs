@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use crate::TestbedError;
@@ -31,7 +31,8 @@ impl Folder {
     pub fn make(base: &Path, account: Option<&Account>) -> Result<Self, TestbedError> {
         let what = format!("making a folder for the server in {}", base.display());
         let base = base.canonicalize().map_err(TestbedError::io(what.clone()))?;
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&base);
+        let private = PermissionsExt::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&base);
         let path = made.map_err(TestbedError::io(what.clone()))?.keep();
         let marked = Self::mark(path, account).map_err(TestbedError::io(what))?;
         let length = marked.path.as_os_str().len();

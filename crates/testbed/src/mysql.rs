@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -126,7 +127,10 @@ impl Engine for MySql {
         let Some(parent) = template.parent() else { return };
         let keep = || -> std::io::Result<()> {
             fs::create_dir_all(parent)?;
-            let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
+            let unfinished = tempfile::Builder::new()
+                .prefix(".unfinished-")
+                .permissions(PermissionsExt::from_mode(0o700))
+                .tempdir_in(parent)?;
             let copy = unfinished.path().join("data");
             copy_folder(&site.data(), &copy)?;
             // A server makes an identity of its own when it finds none.

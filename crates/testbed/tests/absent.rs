@@ -1,0 +1,66 @@
+//! What is said when a server is not to be had.
+
+mod common;
+
+use std::process::Command;
+
+use kurabe_testbed::{StartOptions, TestbedError};
+
+/// The tool on a machine without any server.
+fn bare(args: &[&str]) -> Command {
+    let mut command = Command::new(common::PROGRAM);
+    command
+        .args(args)
+        .env("PATH", "")
+        .env("KURABE_SERVER_PATH", "/nonexistent")
+        .env("KURABE_CACHE", "/nonexistent");
+    command
+}
+
+#[test]
+fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
+    for (engine, package) in [
+        ("postgres", "postgresql"),
+        ("mariadb", "mariadb-server"),
+        ("memcached", "memcached"),
+        ("mysql", "MySQL"),
+    ] {
+        let output = bare(&["up", engine]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(said.starts_with(&format!("{engine} is not installed: ")), "{said}");
+        assert!(said.contains(package) && said.contains("cargo xtask setup"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_available_is_listed_with_what_is_missing() {
+    let output = bare(&["available"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.lines().count(), kurabe_testbed::engines().count());
+    assert!(said.lines().all(|line| line.contains("not installed")), "{said}");
+}
+
+#[test]
+fn an_unknown_engine_is_answered_with_those_that_are_known() {
+    let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
+    assert!(error.to_string().contains("mysql, mariadb, postgres, memcached"), "{error}");
+}
+
+#[test]
+fn a_program_that_is_no_guard_is_seen_through() {
+    for program in ["/bin/true", "/bin/cat", "/nonexistent/guard"] {
+        let error = kurabe_testbed::start("memcached", &StartOptions::new(program)).unwrap_err();
+        assert!(matches!(error, TestbedError::Guard { .. }), "{program}: {error}");
+    }
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    if !common::installed("memcached") {
+        return;
+    }
+    let error =
+        kurabe_testbed::start("memcached", &common::options().in_folder("/nonexistent/base")).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/base"), "{error}");
+}

@@ -1,0 +1,96 @@
+//! What the tests of the testbed share.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kurabe_testbed::{Server, StartOptions, testing};
+use rustix::process::{Pid, Signal, kill_process};
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kurabe-testbed");
+
+/// A server, or nothing if it is not installed, which the test's output then shows.
+pub fn server(engine: &str) -> Option<Server> {
+    testing::server(engine)
+}
+
+/// Is there anything of that number that still runs? Zombies do not.
+pub fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+pub fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+/// Waits until it is so, ten seconds at most.
+pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !so() {
+        assert!(Instant::now() < until, "not within 10 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A tool of its own that has started a server: `kurabe-testbed up ENGINE`.
+pub struct Tool {
+    pub child: Child,
+    pub input: Option<ChildStdin>,
+    pub dir: PathBuf,
+    pub server: u32,
+    pub guard: u32,
+}
+
+impl Tool {
+    /// Like a shell would start it: the leader of a process group.
+    pub fn command(engine: &str, base: &Path) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(["up", engine]).env("KURABE_TMP", base).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    pub fn start(engine: &str, base: &Path) -> Self {
+        let mut child = Self::command(engine, base).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut line = || lines.next().expect("the tool has started a server");
+        let _url = line();
+        let dir = PathBuf::from(line());
+        let (server, guard) = (line().parse().unwrap(), line().parse().unwrap());
+        let input = child.stdin.take();
+        Self { child, input, dir, server, guard }
+    }
+
+    /// Server, guard and folder are gone.
+    pub fn assert_gone(&self) {
+        eventually("the server is gone", || !alive(self.server));
+        eventually("the guard is gone", || !alive(self.guard));
+        eventually("the folder is gone", || !self.dir.exists());
+    }
+}
+
+/// Is that engine here? If not, the test's output shows it, or the test fails where servers are required.
+pub fn installed(engine: &str) -> bool {
+    let found = kurabe_testbed::available().into_iter().find(|(name, _)| *name == engine).unwrap().1;
+    if found.is_err() {
+        // Says so, or panics.
+        assert!(testing::server(engine).is_none());
+    }
+    found.is_ok()
+}
+
+pub fn options() -> StartOptions {
+    StartOptions::new(PROGRAM)
+}
+
+/// A folder that other users may enter, since some servers run as another user, and short enough for sockets.
+pub fn base() -> tempfile::TempDir {
+    let base = tempfile::Builder::new().prefix("kt").tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(base.path(), open).unwrap();
+    base
+}

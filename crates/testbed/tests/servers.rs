@@ -1,0 +1,222 @@
+//! Every engine, really started.
+
+mod common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::time::Duration;
+
+use common::{alive, eventually, send};
+use kurabe_testbed::{Server, TestbedError, testing};
+use rustix::process::Signal;
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    stream
+}
+
+/// What each engine's protocol answers first: MySQL greets, PostgreSQL and memcached are asked.
+fn answers(server: &Server) -> bool {
+    let mut stream = connect(server);
+    if server.url().starts_with("postgres") {
+        stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    } else if server.url().starts_with("memcached") {
+        stream.write_all(b"version\r\n").unwrap();
+    }
+    match stream.read(&mut [0; 1]) {
+        Ok(n) => n == 1,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// One body for all engines.
+fn lives_and_goes(engine: &str) {
+    let (Some(one), Some(two)) = (testing::server(engine), testing::server(engine)) else { return };
+
+    // Two of a kind do not meet.
+    assert_ne!(one.port(), two.port());
+    assert_ne!(one.dir(), two.dir());
+    assert!(answers(&one) && answers(&two));
+    two.stop().unwrap();
+    assert!(answers(&one));
+
+    // It is private, and says where it is.
+    assert!(one.url().starts_with(&format!("{engine}://")), "{}", one.url());
+    assert!(one.url().contains(&format!("127.0.0.1:{}", one.port())), "{}", one.url());
+    assert_eq!(one.dir().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(one.log_path().starts_with(one.dir()) && one.log_path().exists());
+    assert!(one.version().starts_with(|c: char| c.is_ascii_digit()), "{}", one.version());
+    assert_eq!(one.died(), None);
+    if let Some(socket) = one.socket() {
+        assert!(socket.metadata().unwrap().file_type().is_socket());
+        assert!(socket.as_os_str().len() <= 107);
+    }
+    listens_on_the_loopback_only(&one);
+
+    // It can be held still.
+    one.pause().unwrap();
+    assert!(!answers(&one));
+    one.resume().unwrap();
+    eventually("it answers again", || answers(&one));
+
+    // It can be killed, and comes back where it was.
+    let (first, port) = (one.pid(), one.port());
+    one.kill_hard().unwrap();
+    assert!(!alive(first));
+    assert!(one.pause().is_err());
+    one.restart().unwrap();
+    assert!(answers(&one));
+    assert_eq!(one.port(), port);
+    assert_ne!(one.pid(), first);
+    assert_eq!(one.died(), None);
+
+    // Its death is noticed.
+    send(one.pid(), Signal::KILL);
+    eventually("the death is reported", || one.died().is_some());
+    one.restart().unwrap();
+    assert_eq!(one.died(), None);
+
+    // Also one that hears nothing is stopped.
+    one.pause().unwrap();
+    let (dir, last, guard) = (one.dir().to_owned(), one.pid(), one.guard_pid());
+    drop(one);
+    assert!(!dir.exists() && !alive(last) && !alive(guard));
+}
+
+#[test]
+fn mysql_lives_and_goes() {
+    lives_and_goes("mysql");
+}
+
+#[test]
+fn mariadb_lives_and_goes() {
+    lives_and_goes("mariadb");
+}
+
+#[test]
+fn postgres_lives_and_goes() {
+    lives_and_goes("postgres");
+}
+
+#[test]
+fn memcached_lives_and_goes() {
+    lives_and_goes("memcached");
+}
+
+/// Every TCP socket that the server's process holds is bound to 127.0.0.1.
+fn listens_on_the_loopback_only(server: &Server) {
+    const LISTEN: &str = "0A";
+    let links = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+    let held: Vec<String> = links
+        .filter_map(|entry| Some(std::fs::read_link(entry.ok()?.path()).ok()?.to_string_lossy().into_owned()))
+        .collect();
+    let mut listening = 0;
+    for table in ["tcp", "tcp6"] {
+        for line in
+            std::fs::read_to_string(format!("/proc/{}/net/{table}", server.pid())).unwrap().lines().skip(1)
+        {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if fields[3] == LISTEN && held.contains(&format!("socket:[{}]", fields[9])) {
+                assert!(fields[1].starts_with("0100007F:"), "{line}");
+                listening += 1;
+            }
+        }
+    }
+    assert_eq!(listening, 1);
+}
+
+#[test]
+fn a_bad_setting_shows_what_the_server_said() {
+    for (engine, key, value) in [
+        ("postgres", "shared_buffers", "many"),
+        ("mariadb", "no-such-setting", "1"),
+        ("mysql", "no-such-setting", "1"),
+    ] {
+        if !common::installed(engine) {
+            continue;
+        }
+        let base = common::base();
+        let error = kurabe_testbed::start(engine, &common::options().set(key, value).in_folder(base.path()))
+            .unwrap_err();
+        let TestbedError::Failed { log, .. } = &error else { panic!("{error}") };
+        assert!(log.contains(key), "{log}");
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "{engine} left something");
+    }
+}
+
+#[test]
+fn a_setting_reaches_the_server() {
+    let Some(server) = testing::server_with("memcached", |options| options.set("m", 77).set("I", "2m"))
+    else {
+        return;
+    };
+    let mut stream = connect(&server);
+    stream.write_all(b"stats settings\r\nquit\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(
+        text.contains("STAT maxbytes 80740352\r\n") && text.contains("STAT item_size_max 2097152\r\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_server_that_listens_elsewhere_is_not_to_be_had() {
+    for (engine, key) in [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address")] {
+        if common::installed(engine) {
+            let error = kurabe_testbed::start(engine, &common::options().set(key, "0.0.0.0")).unwrap_err();
+            assert!(matches!(error, TestbedError::BadOption { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn postgres_offers_tls_and_asks_for_the_password() {
+    let choose = |options: kurabe_testbed::StartOptions| options.with_tls().with_password("pass'word\\");
+    let Some(server) = testing::server_with("postgres", choose) else { return };
+    assert!(std::fs::read_to_string(server.ca().unwrap()).unwrap().contains("BEGIN CERTIFICATE"));
+    let mut answer = [0; 1];
+    let mut stream = connect(&server);
+    // SSLRequest; `S` accepts.
+    stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"S");
+    // A session of `kurabe`; authentication type 10 is SASL, 0 would be none.
+    let mut stream = connect(&server);
+    let mut answer = [0; 9];
+    stream.write_all(b"\0\0\0\x25\0\x03\0\0user\0kurabe\0database\0kurabe\0\0").unwrap();
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!((answer[0], answer[8]), (b'R', 10));
+    hides_the_password(&server, "pass'word\\");
+}
+
+#[test]
+fn mysql_and_mariadb_offer_tls_and_keep_the_password() {
+    for engine in ["mysql", "mariadb"] {
+        let choose = |options: kurabe_testbed::StartOptions| options.with_tls().with_password("pass'word\\");
+        let Some(server) = testing::server_with(engine, choose) else { continue };
+        let mut packet = vec![0; 256];
+        let length = connect(&server).read(&mut packet).unwrap();
+        // Greeting: header 4, protocol 1, version and its zero, connection 4, challenge 8, filler 1, capabilities.
+        let version = packet[5..length].iter().position(|byte| *byte == 0).unwrap();
+        let capabilities = u16::from_le_bytes([packet[5 + version + 14], packet[5 + version + 15]]);
+        assert_ne!(capabilities & 0x800, 0, "{engine} offers no TLS");
+        hides_the_password(&server, "pass'word\\");
+    }
+}
+
+/// Neither in any argument list of the server's, nor in any file of its folder.
+fn hides_the_password(server: &Server, password: &str) {
+    let args = std::fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
+    let holds = |bytes: &[u8]| bytes.windows(password.len()).any(|window| window == password.as_bytes());
+    assert!(!holds(&args));
+    for entry in std::fs::read_dir(server.dir()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            assert!(!holds(&std::fs::read(entry.path()).unwrap()), "{}", entry.path().display());
+        }
+    }
+}
