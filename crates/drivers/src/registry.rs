@@ -33,7 +33,8 @@ pub struct DriverInfo {
 /// All drivers, one line each, in the order in which they are listed.
 pub static DRIVERS: &[&DriverInfo] = &[
     // &crate::postgres::INFO,
-    // &crate::mysql::INFO,
+    &crate::mysql::INFO,
+    &crate::null::INFO,
 ];
 
 /// The driver that a scheme names.

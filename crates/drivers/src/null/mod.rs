@@ -1,0 +1,162 @@
+//! `null:`: no database at all. It answers at once from this process's memory, so that what is measured on it is
+//! the tool itself. Rows are really kept: reads can be verified and writes counted like any other target's.
+//!
+//! Transactions are there and can be rolled back, but are not isolated: others see a row as soon as it is written.
+
+mod hash;
+mod row;
+mod session;
+mod table;
+
+use crate::registry::DriverInfo;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Limits, Namespace, ServerFacts, Session, Support,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use table::{Table, read, write};
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["null"],
+    engine: "null",
+    about: "no database: answers at once from memory, and so measures the tool itself",
+    url: "null:",
+    options: &[],
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    if !url.path.is_empty() || url.host.is_some() {
+        return Err(Error::usage(format!("{url}: there is nothing to name behind null:")).hint("write null:"));
+    }
+    Ok(Box::new(Null(Arc::new(Store::default()))))
+}
+
+/// What all sessions of one `null:` target share.
+#[derive(Debug, Default)]
+struct Store {
+    tables: RwLock<BTreeMap<String, Arc<Table>>>,
+    claimed: Mutex<Option<String>>,
+}
+
+impl Store {
+    fn table(&self, name: &str) -> Result<Arc<Table>> {
+        read(&self.tables).get(name).cloned().ok_or_else(|| {
+            Error::new(ErrorKind::Server, format!("null: there is no collection {name}")).code("NO_TABLE")
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Null(Arc<Store>);
+
+impl Driver for Null {
+    fn describe(&self) -> Result<ServerFacts> {
+        Ok(ServerFacts {
+            engine: INFO.engine.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            client: "in process".to_owned(),
+            transport: "in process".to_owned(),
+            durability: Some(DurabilityClass::Memory),
+            durability_settings: Vec::new(),
+            settings: Vec::new(),
+            limits: Limits::default(),
+            notes: vec!["null: is no database: its figures are what the tool itself costs".to_owned()],
+        })
+    }
+
+    fn supports(&self, _: &Operation) -> Support {
+        Support::Native
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(session::NullSession::new(Arc::clone(&self.0))))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(House { store: Arc::clone(&self.0), holds_claim: false }))
+    }
+}
+
+/// Everything in the store is ours, so that only names and claims need care.
+struct House {
+    store: Arc<Store>,
+    holds_claim: bool,
+}
+
+impl House {
+    fn check(name: &str) -> Result<()> {
+        if Collection::name_is_ours(name) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's")))
+    }
+
+    fn claimed(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.store.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Namespace for House {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        let mut claimed = self.claimed();
+        if let Some(other) = claimed.as_ref().filter(|_| !self.holds_claim) {
+            return Err(Error::new(ErrorKind::InUse, format!("null: is in use by run {other}")));
+        }
+        *claimed = Some(run.to_owned());
+        drop(claimed);
+        self.holds_claim = true;
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        Self::check(&collection.name)?;
+        let table = Arc::new(Table::new(collection));
+        if let Some(before) = write(&self.store.tables).insert(collection.name.clone(), table) {
+            before.remove();
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        Self::check(&collection.name)?;
+        let table = read(&self.store.tables).get(&collection.name).cloned().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("null: there is no collection {}", collection.name))
+        })?;
+        table.clear();
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        Self::check(name)?;
+        if let Some(table) = write(&self.store.tables).remove(name) {
+            table.remove();
+        }
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        Ok(read(&self.store.tables).keys().cloned().collect())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if self.holds_claim {
+            *self.claimed() = None;
+        }
+    }
+}

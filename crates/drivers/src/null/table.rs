@@ -1,0 +1,260 @@
+//! One collection: rows by key in a sharded hash map, and in order where an order is asked for.
+
+use super::hash::hash;
+use super::row::{self, Row};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use kurabe_core::collection::Collection;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Enough that a few clients seldom meet at one lock.
+const SHARDS: usize = 64;
+
+type Order = BTreeMap<Vec<u8>, Row>;
+/// Rows by the hash of the key that each holds.
+type Shard = HashTable<Row>;
+
+/// What a write replaced, so that a rollback can put it back.
+#[derive(Debug)]
+pub(super) struct Undo {
+    pub(super) table: Arc<Table>,
+    /// A row with the key that was written.
+    row: Row,
+    before: Option<Row>,
+}
+
+/// A collection's rows.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) collection: Collection,
+    shards: Vec<RwLock<Shard>>,
+    /// An order for the key, where it has several fields, and for each index: its fields, and rows by them.
+    orders: Vec<(Vec<usize>, RwLock<Order>)>,
+    removed: AtomicBool,
+}
+
+impl Table {
+    pub(super) fn new(collection: &Collection) -> Self {
+        let mut orders = Vec::new();
+        if collection.key.len() > 1 {
+            orders.push((collection.key.clone(), RwLock::default()));
+        }
+        for index in &collection.indexes {
+            // The key's fields make equal entries differ, and put them in the order that is promised.
+            let fields = index.iter().chain(&collection.key).copied().collect();
+            orders.push((fields, RwLock::default()));
+        }
+        Self {
+            collection: collection.clone(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            orders,
+            removed: AtomicBool::new(false),
+        }
+    }
+
+    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+        // The table itself uses the hash's lowest and highest bits; these are in between.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// Forgets all rows.
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            write(shard).clear();
+        }
+        for (_, order) in &self.orders {
+            write(order).clear();
+        }
+    }
+
+    /// Makes operations that were prepared on it fail from now on.
+    pub(super) fn remove(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+        self.clear();
+    }
+
+    /// Refuses a table that was removed.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.removed.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Server, format!("{} was removed", self.collection.name))
+                .code("NO_TABLE"));
+        }
+        Ok(())
+    }
+
+    /// How many rows there are.
+    pub(super) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| read(shard).len()).sum()
+    }
+
+    /// Writes the key's encoding into `scratch`, or borrows it where the key is one field of bytes.
+    pub(super) fn key<'a>(&self, scratch: &'a mut Vec<u8>, fields: &[Value<'a>]) -> Result<&'a [u8]> {
+        if let [Value::Bytes(bytes)] = fields {
+            return Ok(bytes);
+        }
+        if let [Value::Text(text)] = fields {
+            return Ok(text.as_bytes());
+        }
+        scratch.clear();
+        for (i, value) in fields.iter().enumerate() {
+            if !row::encode(scratch, *value, i + 1 == fields.len()) {
+                let message = format!("{}: NULL in the primary key", self.collection.name);
+                return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
+            }
+        }
+        Ok(scratch)
+    }
+
+    /// Appends the row of this key to the reply.
+    pub(super) fn get(&self, key: &[u8], fields: &[usize], out: &mut Reply) {
+        let hash = hash(key);
+        if let Some(row) = read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key) {
+            self.push_row(out, row, fields);
+        }
+    }
+
+    /// The row of this key.
+    pub(super) fn row(&self, key: &[u8]) -> Option<Row> {
+        let hash = hash(key);
+        read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key).cloned()
+    }
+
+    /// Appends all rows whose fields `by` are `values`, in the order of the key.
+    pub(super) fn find(
+        &self,
+        by: &[usize],
+        values: &[Value<'_>],
+        fields: &[usize],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if values.contains(&Value::Null) {
+            return Ok(());
+        }
+        let mut scratch = Vec::new();
+        if by == self.collection.key {
+            let key = self.key(&mut scratch, values)?;
+            self.get(key, fields, out);
+            return Ok(());
+        }
+        let Some((order_fields, order)) = self.orders.iter().find(|(order, _)| order.starts_with(by)) else {
+            let message =
+                format!("{}: no key or index starts with the fields asked for", self.collection.name);
+            return Err(Error::new(ErrorKind::Internal, message));
+        };
+        for value in values {
+            row::encode(&mut scratch, *value, false);
+        }
+        let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(scratch.as_slice()), Bound::Unbounded);
+        let order = read(order);
+        let found = order.range::<[u8], _>(from).take_while(|(entry, _)| entry.starts_with(&scratch));
+        // Rows of one value of a whole index come in the order of the key; of a part of it, they must be sorted.
+        let rest = &order_fields[by.len()..];
+        if self.collection.key.ends_with(rest) {
+            found.for_each(|(_, row)| self.push_row(out, row, fields));
+        } else {
+            let mut rows: Vec<&Row> = found.map(|(_, row)| row).collect();
+            rows.sort_unstable_by_key(|row| row::parts(row).0);
+            for row in rows {
+                self.push_row(out, row, fields);
+            }
+        }
+        Ok(())
+    }
+
+    /// The order-keeping form of some fields of a row; none where one of them is `Null`.
+    fn entry(&self, row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let row = row::parts(row).1;
+        for (i, field) in fields.iter().enumerate() {
+            let value = row::field(row, self.collection.fields.len(), *field);
+            if !row::encode(&mut out, value, i + 1 == fields.len()) {
+                return None;
+            }
+        }
+        Some(out)
+    }
+
+    /// Puts a row under its key and says what was there. `allowed` sees that first and may refuse.
+    pub(super) fn set(
+        self: &Arc<Self>,
+        row: &Row,
+        allowed: impl FnOnce(Option<&Row>) -> Result<bool>,
+    ) -> Result<Option<Undo>> {
+        let key = row::parts(row).0;
+        let hash = hash(key);
+        let mut shard = write(self.shard(hash));
+        let entry = shard.entry(hash, |row| row::parts(row).0 == key, |row| self::hash(row::parts(row).0));
+        let before = match entry {
+            Entry::Occupied(mut entry) => {
+                if !allowed(Some(entry.get()))? {
+                    return Ok(None);
+                }
+                Some(std::mem::replace(entry.get_mut(), Arc::clone(row)))
+            }
+            Entry::Vacant(entry) => {
+                if !allowed(None)? {
+                    return Ok(None);
+                }
+                entry.insert(Arc::clone(row));
+                None
+            }
+        };
+        // Still under the shard's lock, so that rows and orders change together for each key.
+        self.reorder(before.as_ref(), Some(row));
+        Ok(Some(Undo { table: Arc::clone(self), row: Arc::clone(row), before }))
+    }
+
+    /// Takes the row of a key away.
+    pub(super) fn take(self: &Arc<Self>, key: &[u8]) -> Option<Undo> {
+        let hash = hash(key);
+        let mut shard = write(self.shard(hash));
+        let (row, _) = shard.find_entry(hash, |row| row::parts(row).0 == key).ok()?.remove();
+        self.reorder(Some(&row), None);
+        Some(Undo { table: Arc::clone(self), row: Arc::clone(&row), before: Some(row) })
+    }
+
+    fn reorder(&self, before: Option<&Row>, after: Option<&Row>) {
+        for (fields, order) in &self.orders {
+            let entry = |row: &Row| self.entry(row, fields);
+            let (old, new) = (before.and_then(entry), after.and_then(entry));
+            let mut order = write(order);
+            if let Some(old) = old {
+                order.remove(&old);
+            }
+            if let (Some(new), Some(row)) = (new, after) {
+                order.insert(new, Arc::clone(row));
+            }
+        }
+    }
+
+    /// Puts back what a write replaced.
+    pub(super) fn undo(undo: &Undo) {
+        match &undo.before {
+            // Refusing is the only way in which `set` fails, and nothing refuses here.
+            Some(before) => drop(undo.table.set(before, |_| Ok(true))),
+            None => drop(undo.table.take(row::parts(&undo.row).0)),
+        }
+    }
+
+    fn push_row(&self, out: &mut Reply, row: &[u8], fields: &[usize]) {
+        let rest = row::parts(row).1;
+        for field in fields {
+            row::push(out, row::field(rest, self.collection.fields.len(), *field));
+        }
+        out.end_row();
+    }
+}
+
+/// A client that panicked while it held a lock left whole rows behind all the same.
+pub(super) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

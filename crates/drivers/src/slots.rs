@@ -1,0 +1,58 @@
+//! The prepared operations of a session, numbered.
+
+use kurabe_core::driver::Prepared;
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// Keeps what a session prepared until it is released, and gives the numbers of released ones out again, so that
+/// preparing per request does not grow anything.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    taken: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { taken: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    /// Keeps `value` and names it.
+    pub(crate) fn insert(&mut self, value: T) -> Prepared {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.taken.push(None);
+            self.taken.len() - 1
+        });
+        self.taken[number] = Some(value);
+        Prepared(number)
+    }
+
+    /// What was prepared under this name.
+    pub(crate) fn get(&self, prepared: &Prepared) -> Result<&T> {
+        self.taken.get(prepared.0).and_then(Option::as_ref).ok_or_else(|| unknown(prepared.0))
+    }
+
+    /// Forgets what was prepared under this name, and gives it back.
+    pub(crate) fn remove(&mut self, prepared: &Prepared) -> Result<T> {
+        let value =
+            self.taken.get_mut(prepared.0).and_then(Option::take).ok_or_else(|| unknown(prepared.0))?;
+        self.free.push(prepared.0);
+        Ok(value)
+    }
+}
+
+fn unknown(number: usize) -> Error {
+    Error::new(ErrorKind::Internal, format!("prepared operation {number} is not one of this session"))
+}
+
+/// Refuses an operation whose parameters are not as many as it takes.
+pub(crate) fn check_parameters(operation: &'static str, takes: usize, given: usize) -> Result<()> {
+    if takes == given {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Internal,
+        format!("{operation} takes {takes} parameters and was given {given}"),
+    ))
+}
