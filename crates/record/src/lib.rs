@@ -1,1 +1,41 @@
-//! placeholder
+//! The run file: versioned, written as it goes, readable after a kill at any moment, resumable.
+//!
+//! A run is a folder of its own, `<runs>/<name>/`, with the file `run.jsonl` in it. Reports are written beside it.
+//! The file is JSON Lines:
+//!
+//! | line | content |
+//! |---|---|
+//! | first | `{"kurabe-run":1, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
+//! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
+//! | last, unless the run was cut off | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
+//!
+//! A resumed run goes on behind its `end`. The schema of a line is `docs/schema/run.schema.json`.
+//!
+//! Every line is appended with one write and made durable (`fdatasync`) before the next trial begins, so that a
+//! kill at any moment costs at most the line that was being written. Such a torn line, recognised by its missing
+//! newline, is left out when the file is read (with a note) and cut off when the run is resumed. Whatever else
+//! cannot be read makes the run [`Damaged`](kurabe_core::ErrorKind::Damaged), with file and line, and no other run.
+//!
+//! ```no_run
+//! # fn main() -> kurabe_core::Result<()> {
+//! let store = kurabe_record::Store::open("runs")?;
+//! let newest = kurabe_record::read(&store.find("last")?)?;
+//! println!("{} has {} trials", newest.run.header.run, newest.run.trials.len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod find;
+mod format;
+mod list;
+mod path;
+mod reader;
+mod store;
+mod writer;
+
+pub use format::FORMAT_VERSION;
+pub use list::{Entry, RunState, RunSummary};
+pub use path::{RUN_FILE, RunPath};
+pub use reader::{Recorded, read};
+pub use store::{Resumed, Store};
+pub use writer::Writer;

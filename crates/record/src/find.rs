@@ -1,0 +1,73 @@
+//! Which run does a user mean?
+
+use crate::list::Entry;
+use crate::path::RunPath;
+use crate::store::Store;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use std::path::Path;
+
+impl Store {
+    /// The run that a user means by `last`, a name, the beginning of a name that no other run has, or a path to a
+    /// run's folder or file.
+    ///
+    /// `last` is the newest run whose first line can be read. A name goes before a path of the same text.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) with the nearest names, [`Usage`](ErrorKind::Usage) where several runs
+    /// begin so.
+    pub fn find(&self, wanted: &str) -> Result<RunPath> {
+        let entries = self.list()?;
+        if wanted == "last" {
+            return self.last(&entries);
+        }
+        let named = |entry: &&Entry| entry.path().name == wanted;
+        if let Some(entry) = entries.iter().find(named) {
+            return Ok(entry.path().clone());
+        }
+        if wanted.contains(['/', '\\']) || Path::new(wanted).exists() {
+            return RunPath::at(Path::new(wanted));
+        }
+        let starting: Vec<&RunPath> = entries
+            .iter()
+            .map(Entry::path)
+            .filter(|path| !wanted.is_empty() && path.name.starts_with(wanted))
+            .collect();
+        match starting.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => Err(self.not_found(wanted, &entries)),
+            [newest, .., oldest] => {
+                let message = format!(
+                    "{} runs begin with '{wanted}', from {} to {}",
+                    starting.len(),
+                    oldest.name,
+                    newest.name
+                );
+                Err(Error::usage(message).hint("write more of the name"))
+            }
+        }
+    }
+
+    fn last(&self, entries: &[Entry]) -> Result<RunPath> {
+        let readable = entries.iter().find(|entry| matches!(entry, Entry::Run(_)));
+        readable.map(|entry| entry.path().clone()).ok_or_else(|| match entries.first() {
+            Some(Entry::Damaged { error, .. }) => error.clone(),
+            _ => self.empty(),
+        })
+    }
+
+    fn not_found(&self, wanted: &str, entries: &[Entry]) -> Error {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.path().name.as_str()).collect();
+        let Some(newest) = names.first() else { return self.empty() };
+        let error =
+            Error::new(ErrorKind::NotFound, format!("there is no run '{wanted}' in {}", self.dir.display()));
+        match units::nearest(wanted, &names) {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None => error.hint(format!("the newest is '{newest}'")),
+        }
+    }
+
+    fn empty(&self) -> Error {
+        let message = format!("there are no runs in {} yet", self.dir.display());
+        Error::new(ErrorKind::NotFound, message).hint("make one with `kurabe run`")
+    }
+}

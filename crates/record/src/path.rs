@@ -1,0 +1,73 @@
+//! Where a run is.
+
+use kurabe_core::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+/// The name of the run file within its folder.
+pub const RUN_FILE: &str = "run.jsonl";
+
+/// The place of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPath {
+    /// The run's name: that of its folder.
+    pub name: String,
+    /// The folder of the run, where its reports go.
+    pub folder: PathBuf,
+    /// The run file.
+    pub file: PathBuf,
+}
+
+impl RunPath {
+    /// The run in a folder, whether or not it exists.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let name = folder
+            .file_name()
+            .map_or_else(|| folder.display().to_string(), |n| n.to_string_lossy().into_owned());
+        let file = folder.join(RUN_FILE);
+        Self { name, folder, file }
+    }
+
+    /// The run at a path that a user gave: its folder, or a run file of any name.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) where there is nothing, or a folder that holds no run file.
+    pub fn at(path: &Path) -> Result<Self> {
+        if path.is_dir() {
+            let run = Self::in_folder(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+            if run.file.is_file() {
+                return Ok(run);
+            }
+            let message = format!("the folder {} holds no {RUN_FILE}", path.display());
+            return Err(
+                Error::new(ErrorKind::NotFound, message).hint("name a run's own folder, or its run file")
+            );
+        }
+        if !path.is_file() {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no run at {}", path.display())));
+        }
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let mut run = Self::in_folder(folder.canonicalize().unwrap_or(folder));
+        run.file = path.into();
+        Ok(run)
+    }
+}
+
+/// What the operating system refused, as an error for people. A full disk and a missing permission get a hint.
+pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    use std::io::ErrorKind as Io;
+    let kind = match error.kind() {
+        Io::NotFound => ErrorKind::NotFound,
+        Io::PermissionDenied => ErrorKind::NotPermitted,
+        _ => ErrorKind::Environment,
+    };
+    let told = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
+    match error.kind() {
+        Io::StorageFull | Io::QuotaExceeded => told.hint("free some space, or keep runs elsewhere"),
+        Io::PermissionDenied => told.hint("check who owns it, or keep runs elsewhere"),
+        _ => told,
+    }
+}

@@ -1,0 +1,200 @@
+//! Appending to a run file: one write a line, made durable before the next.
+
+use crate::format::{end_line, trial_line};
+use crate::path::RunPath;
+use kurabe_core::run::{RunEnd, TrialRecord};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::fs::File;
+use std::io::{self, Write};
+
+/// What a writer needs of its file: a seam, so that tests can fill the disk.
+pub(crate) trait Log: Send {
+    fn append(&mut self, line: &[u8]) -> io::Result<()>;
+    fn make_durable(&mut self) -> io::Result<()>;
+    fn cut_to(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+impl Log for File {
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        self.write_all(line)
+    }
+
+    fn make_durable(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn cut_to(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+}
+
+/// Appends to one run. It holds the run's lock until it is dropped, or its process ends, however.
+pub struct Writer {
+    log: Box<dyn Log>,
+    path: RunPath,
+    /// Bytes of whole lines in the file.
+    whole_bytes: u64,
+    trials: u64,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer")
+            .field("path", &self.path)
+            .field("trials", &self.trials)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(log: Box<dyn Log>, path: RunPath, whole_bytes: u64, trials: u64) -> Self {
+        Self { log, path, whole_bytes, trials }
+    }
+
+    /// Where the run is.
+    pub fn path(&self) -> &RunPath {
+        &self.path
+    }
+
+    /// The run's name: that of the header it was created with, or that with a number behind it where there was
+    /// such a run already.
+    pub fn name(&self) -> &str {
+        &self.path.name
+    }
+
+    /// Records a trial; durable when this returns.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) where the line cannot be written: what was recorded before is kept,
+    /// and the file holds whole lines only.
+    pub fn trial(&mut self, trial: &TrialRecord) -> Result<()> {
+        self.append(&trial_line(trial)?)?;
+        self.trials += 1;
+        Ok(())
+    }
+
+    /// Records how the run ended; durable when this returns.
+    ///
+    /// # Errors
+    /// As for [`Writer::trial`].
+    pub fn end(&mut self, end: &RunEnd) -> Result<()> {
+        self.append(&end_line(end)?)
+    }
+
+    fn append(&mut self, line: &[u8]) -> Result<()> {
+        let written = self.log.append(line).and_then(|()| self.log.make_durable());
+        if let Err(error) = written {
+            // Half a line would be dropped by readers anyway; without it, a later line does not follow it.
+            let cut = self.log.cut_to(self.whole_bytes);
+            return Err(self.refused(&error, cut.is_ok()));
+        }
+        self.whole_bytes += line.len() as u64;
+        Ok(())
+    }
+
+    fn refused(&self, error: &io::Error, clean: bool) -> Error {
+        let trials = match self.trials {
+            1 => "the trial recorded before it is kept".to_owned(),
+            n => format!("the {n} trials recorded before it are kept"),
+        };
+        let torn = if clean { "" } else { ", and a torn last line is left out when the run is read" };
+        let message =
+            format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
+        Error::new(ErrorKind::Environment, message).hint("free some space there and resume the run")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::run::Outcome;
+    use std::sync::{Arc, Mutex};
+
+    /// A disk with room for so many bytes, which takes what fits and then says that it is full.
+    #[derive(Clone)]
+    struct SmallDisk {
+        room: usize,
+        bytes: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Log for SmallDisk {
+        fn append(&mut self, line: &[u8]) -> io::Result<()> {
+            let mut bytes = self.bytes.lock().unwrap();
+            let fits = line.len().min(self.room - bytes.len());
+            bytes.extend_from_slice(&line[..fits]);
+            if fits == line.len() { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn make_durable(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn cut_to(&mut self, bytes: u64) -> io::Result<()> {
+            self.bytes.lock().unwrap().truncate(bytes as usize);
+            Ok(())
+        }
+    }
+
+    fn failed(round: u32) -> TrialRecord {
+        let outcome = Outcome::Failed { kind: ErrorKind::Server, reason: "no".into(), mismatches: 0 };
+        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome }
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_keeps_what_was_recorded() {
+        let disk = SmallDisk { room: 300, bytes: Arc::default() };
+        let path = RunPath::in_folder("runs/full");
+        let mut writer = Writer::new(Box::new(disk.clone()), path, 0, 0);
+        let mut kept = 0;
+        let error = loop {
+            match writer.trial(&failed(kept)) {
+                Ok(()) => kept += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Environment);
+        let text = error.to_string();
+        assert!(
+            text.contains("runs/full/run.jsonl") && text.contains(&format!("the {kept} trials")),
+            "{text}"
+        );
+        let bytes = disk.bytes.lock().unwrap();
+        assert!(bytes.ends_with(b"}\n"));
+        assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), kept as usize);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_full_device_is_an_error_of_the_environment() {
+        let full = File::options().append(true).open("/dev/full").unwrap();
+        let mut writer = Writer::new(Box::new(full), RunPath::in_folder("runs/full"), 0, 0);
+        let error = writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Environment);
+        assert!(error.to_string().contains("free some space"), "{error}");
+    }
+
+    #[test]
+    fn a_figure_that_json_cannot_hold_is_refused_before_it_is_written() {
+        let disk = SmallDisk { room: 10_000, bytes: Arc::default() };
+        let mut writer = Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), 0, 0);
+        let measurement = kurabe_core::run::Measurement {
+            clients: 1,
+            offered: 0,
+            completed: 0,
+            failed: 0,
+            dropped: 0,
+            retries: 0,
+            warmup: 0,
+            elapsed_ns: 0,
+            client_cpu_ns: 0,
+            service: kurabe_stats::Histogram::new(),
+            verify_ns_per_op: f64::NAN,
+            reads_verified: 0,
+            writes_verified: 0,
+            around_ns: 0,
+        };
+        let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
+        assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);
+        assert!(disk.bytes.lock().unwrap().is_empty());
+    }
+}

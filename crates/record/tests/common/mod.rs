@@ -1,0 +1,139 @@
+//! A small run with everything that a run file can hold.
+
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{
+    CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, RunEnd, RunHeader, RunSpec, TargetRecord,
+    TrialRecord,
+};
+use kurabe_stats::Histogram;
+use std::collections::BTreeMap;
+
+fn cell(payload: u64, layout: &str) -> Cell {
+    Cell::new([
+        ("payload".to_owned(), AxisValue::Number(payload)),
+        ("layout".to_owned(), AxisValue::Word(layout.to_owned())),
+    ])
+}
+
+pub fn header(name: &str, began: u64) -> RunHeader {
+    let facts = ServerFacts {
+        engine: "SQLite".into(),
+        version: "3.50.4".into(),
+        client: "libsqlite3 in process".into(),
+        transport: "in process".into(),
+        durability: Some(DurabilityClass::Synced),
+        durability_settings: vec![Setting::new("synchronous", "FULL")],
+        settings: vec![Setting::new("page_size", "4096")],
+        limits: Limits {
+            value_bytes: Some(Limit { most: 1_000_000_000, set_by: "SQLITE_MAX_LENGTH".into() }),
+            ..Limits::default()
+        },
+        notes: vec!["Ein Satz, mit \"Anführung\".".into()],
+    };
+    RunHeader {
+        run: name.to_owned(),
+        began,
+        kurabe: "0.1.0".into(),
+        command: vec!["kurabe".into(), "run".into(), "session".into()],
+        spec: RunSpec {
+            experiment: "session".into(),
+            targets: vec!["sqlite:".into()],
+            axes: BTreeMap::from([
+                ("payload".to_owned(), vec![AxisValue::Number(1_000), AxisValue::Number(4_000)]),
+                ("layout".to_owned(), vec![AxisValue::Word("blob".into())]),
+            ]),
+            operations: vec!["write".into(), "read".into()],
+            requests: BTreeMap::from([("write".to_owned(), 1_000), ("read".to_owned(), 10_000)]),
+            duration_ns: None,
+            budget_ns: Some(60_000_000_000),
+            rounds: 2,
+            seed: 42,
+            records: None,
+        },
+        machine: MachineFacts {
+            cpu: "A processor".into(),
+            cpus: 2,
+            memory_bytes: 8 << 30,
+            system: "Linux 6".into(),
+        },
+        targets: vec![TargetRecord {
+            name: "sqlite".into(),
+            url: "sqlite:".into(),
+            scheme: "sqlite".into(),
+            facts,
+        }],
+        cells: vec![
+            CellRecord {
+                target: 0,
+                axes: cell(1_000, "blob"),
+                repeat: false,
+                unavailable: None,
+                stored_bytes: Some(1_000),
+            },
+            CellRecord {
+                target: 0,
+                axes: cell(1_000, "blob"),
+                repeat: true,
+                unavailable: None,
+                stored_bytes: Some(1_000),
+            },
+            CellRecord {
+                target: 0,
+                axes: cell(4_000, "blob"),
+                repeat: false,
+                unavailable: Some("a value of 4 kB is over the limit".into()),
+                stored_bytes: None,
+            },
+        ],
+        overhead: vec![OverheadRecord {
+            axes: cell(1_000, "blob"),
+            operation: "read".into(),
+            ns_per_op: 118.3,
+        }],
+    }
+}
+
+pub fn trials(count: u32) -> Vec<TrialRecord> {
+    (0..count).map(trial).collect()
+}
+
+fn trial(n: u32) -> TrialRecord {
+    let mut service = Histogram::new();
+    for i in 0..200_u64 {
+        service.record(5_000 + i * i + u64::from(n));
+    }
+    let measured = Measurement {
+        clients: 1,
+        offered: 200,
+        completed: 200,
+        failed: 0,
+        dropped: 0,
+        retries: 0,
+        warmup: 20,
+        elapsed_ns: service.sum() as u64 + 40_000,
+        client_cpu_ns: 900_000,
+        service,
+        verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
+        reads_verified: 220,
+        writes_verified: 0,
+        around_ns: 1_000_000,
+    };
+    let outcome = if n % 4 == 3 {
+        Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }
+    } else {
+        Outcome::Measured(Box::new(measured))
+    };
+    TrialRecord {
+        round: n / 2,
+        cell: (n % 2) as usize,
+        operation: "read".into(),
+        at_ms: u64::from(n) * 100,
+        outcome,
+    }
+}
+
+pub fn end(complete: bool) -> RunEnd {
+    RunEnd { at_ms: 12_345, complete }
+}

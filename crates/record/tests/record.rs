@@ -1,0 +1,271 @@
+//! A run file gives back what was recorded, whatever happened to it.
+
+mod common;
+
+use common::{end, header, trials};
+use kurabe_core::ErrorKind;
+use kurabe_core::run::{Run, TrialRecord};
+use kurabe_record::{Entry, RUN_FILE, RunPath, RunState, Store, read};
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn store() -> (TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("runs")).unwrap();
+    (dir, store)
+}
+
+/// Records a run of so many trials, ended or not, and says where it is.
+fn recorded(store: &Store, name: &str, began: u64, count: u32, ended: bool) -> RunPath {
+    let mut writer = store.create(&header(name, began)).unwrap();
+    for trial in trials(count) {
+        writer.trial(&trial).unwrap();
+    }
+    if ended {
+        writer.end(&end(true)).unwrap();
+    }
+    writer.path().clone()
+}
+
+/// A run folder that holds these bytes.
+fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join(RUN_FILE), bytes).unwrap();
+    RunPath::in_folder(dir)
+}
+
+#[test]
+fn what_is_read_is_what_was_recorded() {
+    let (_dir, store) = store();
+    let path = recorded(&store, "a", 100, 5, true);
+    let found = read(&path).unwrap();
+    let wanted = Run { header: header("a", 100), trials: trials(5), end: Some(end(true)) };
+    assert_eq!(found.run, wanted);
+    assert!(found.notes.is_empty());
+}
+
+#[test]
+fn a_run_is_readable_while_it_is_written() {
+    let (_dir, store) = store();
+    let mut writer = store.create(&header("a", 100)).unwrap();
+    for (n, trial) in trials(3).iter().enumerate() {
+        writer.trial(trial).unwrap();
+        assert_eq!(read(writer.path()).unwrap().run.trials.len(), n + 1);
+    }
+}
+
+#[test]
+fn a_second_run_of_one_name_gets_a_number_and_nothing_half_made_stays() {
+    let (_dir, store) = store();
+    let first = store.create(&header("a", 100)).unwrap();
+    let second = store.create(&header("a", 100)).unwrap();
+    assert_eq!((first.name(), second.name()), ("a", "a-2"));
+    assert_eq!(read(second.path()).unwrap().run.header.run, "a-2");
+    assert_eq!(fs::read_dir(store.dir()).unwrap().count(), 2);
+}
+
+#[test]
+fn threads_that_create_at_once_never_share_a_run() {
+    let (_dir, store) = store();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..8).for_each(|_| drop(store.create(&header("a", 100)).unwrap())));
+        }
+    });
+    assert_eq!(store.list().unwrap().len(), 32);
+    assert_eq!(fs::read_dir(store.dir()).unwrap().count(), 32);
+}
+
+#[test]
+fn a_name_that_leaves_the_folder_is_refused() {
+    let (_dir, store) = store();
+    for name in ["", "..", "../a", "a/b", ".a", "-a", "a b", "a\0"] {
+        assert_eq!(store.create(&header(name, 1)).unwrap_err().kind(), ErrorKind::Internal, "{name}");
+    }
+}
+
+#[test]
+fn every_cut_of_a_file_keeps_all_whole_trials() {
+    let (dir, store) = store();
+    let path = recorded(&store, "a", 100, 3, true);
+    let bytes = fs::read(&path.file).unwrap();
+    let first = bytes.iter().position(|b| *b == b'\n').unwrap() + 1;
+    for cut in 0..bytes.len() {
+        let path = foreign(&dir.path().join("cut"), &bytes[..cut]);
+        let found = read(&path);
+        if cut < first {
+            let error = found.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Damaged);
+            assert!(error.to_string().contains("at line 1"), "{error}");
+            continue;
+        }
+        let found = found.unwrap();
+        let lines = bytes[first..cut].iter().filter(|b| **b == b'\n').count();
+        assert_eq!(found.run.trials, trials(lines.min(3) as u32));
+        let torn = bytes[cut - 1] != b'\n';
+        assert_eq!(found.notes.len(), usize::from(torn), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_resumed_run_goes_on_behind_its_last_whole_line() {
+    let (_dir, store) = store();
+    let path = recorded(&store, "a", 100, 3, false);
+    let bytes = fs::read(&path.file).unwrap();
+    fs::write(&path.file, &bytes[..bytes.len() - 30]).unwrap();
+
+    let mut resumed = store.resume(&path).unwrap();
+    assert_eq!((resumed.run.trials.len(), resumed.notes.len()), (2, 1));
+    resumed.writer.trial(&trials(3)[2]).unwrap();
+    resumed.writer.end(&end(false)).unwrap();
+    drop(resumed);
+    let mut resumed = store.resume(&path).unwrap();
+    assert_eq!(resumed.run.end, Some(end(false)));
+    resumed.writer.trial(&trials(4)[3]).unwrap();
+    assert_eq!(read(&path).unwrap().run.end, None, "it has not ended: it goes on");
+    resumed.writer.end(&end(true)).unwrap();
+
+    let found = read(&path).unwrap();
+    assert_eq!((found.run.trials, found.run.end), (trials(4), Some(end(true))));
+}
+
+#[test]
+fn a_run_that_is_being_written_is_not_resumed() {
+    let (_dir, store) = store();
+    let writer = store.create(&header("a", 100)).unwrap();
+    let error = store.resume(writer.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InUse);
+    assert!(error.to_string().contains("another process is writing"), "{error}");
+    let path = writer.path().clone();
+    drop(writer);
+    store.resume(&path).unwrap();
+}
+
+#[test]
+fn a_damaged_run_says_where_and_hides_no_other() {
+    let (_dir, store) = store();
+    recorded(&store, "good", 100, 2, true);
+    let cut = recorded(&store, "cut-off", 200, 2, false);
+    let bad = recorded(&store, "bad", 300, 3, true);
+    let text = fs::read_to_string(&bad.file).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[2] = "{\"trial\":";
+    fs::write(&bad.file, lines.join("\n") + "\n").unwrap();
+    let error = read(&bad).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    let message = error.to_string();
+    assert!(message.contains("bad/run.jsonl") && message.contains("at line 3"), "{message}");
+    assert!(message.contains("other runs are not affected"), "{message}");
+
+    for (name, bytes, why) in [
+        ("empty", &b""[..], "the file is empty"),
+        ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "does not begin a run"),
+        ("no-newline", &[7; 100][..], "does not begin with a whole line"),
+        ("other", b"{\"a\":1}\n", "does not begin a run"),
+        ("future", b"{\"kurabe-run\":2,\"run\":\"x\"}\n", "format 2"),
+    ] {
+        let path = foreign(&store.dir().join(name), bytes);
+        let error = read(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let list = store.list().unwrap();
+    let readable: Vec<(&str, RunState)> = list
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Run(run) => Some((run.path.name.as_str(), run.state)),
+            Entry::Damaged { .. } => None,
+        })
+        .collect();
+    let wanted =
+        [("bad", RunState::Complete), ("cut-off", RunState::Incomplete), ("good", RunState::Complete)];
+    assert_eq!(readable, wanted);
+    assert_eq!(list.len(), 8);
+    assert_eq!(store.resume(&cut).unwrap().run.trials.len(), 2);
+}
+
+#[test]
+fn a_run_is_running_while_it_has_a_writer() {
+    let (_dir, store) = store();
+    let state = |store: &Store| match &store.list().unwrap()[0] {
+        Entry::Run(run) => run.state,
+        Entry::Damaged { error, .. } => panic!("{error}"),
+    };
+    let mut writer = store.create(&header("a", 100)).unwrap();
+    assert_eq!(state(&store), RunState::Running);
+    writer.end(&end(true)).unwrap();
+    drop(writer);
+    assert_eq!(state(&store), RunState::Complete);
+}
+
+#[test]
+fn a_run_is_found_by_what_people_write() {
+    let (dir, store) = store();
+    let name = |wanted: &str| store.find(wanted).map(|path| path.name).map_err(|error| error.to_string());
+    assert!(name("last").unwrap_err().contains("there are no runs"));
+    recorded(&store, "2026-01-01-session", 100, 1, true);
+    recorded(&store, "2026-01-02-session", 200, 1, true);
+    let newest = recorded(&store, "2026-02-01-session", 300, 1, true);
+    foreign(&store.dir().join("2026-03-01-session"), b"");
+    assert_eq!(name("last").unwrap(), "2026-02-01-session");
+    assert_eq!(name("2026-01-01-session").unwrap(), "2026-01-01-session");
+    assert_eq!(name("2026-02").unwrap(), "2026-02-01-session");
+    assert!(name("2026-01").unwrap_err().contains("2 runs begin with '2026-01'"));
+    assert!(name("2026-01-01-sesion").unwrap_err().contains("did you mean '2026-01-01-session'?"));
+    assert!(name("tomorrow").unwrap_err().contains("the newest is"));
+    assert_eq!(name(newest.folder.to_str().unwrap()).unwrap(), "2026-02-01-session");
+    assert_eq!(name(newest.file.to_str().unwrap()).unwrap(), "2026-02-01-session");
+    assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("holds no run.jsonl"));
+    assert!(name("./nowhere").unwrap_err().contains("there is no run at ./nowhere"));
+}
+
+#[test]
+fn a_store_in_the_place_of_a_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("runs");
+    fs::write(&file, "").unwrap();
+    assert_eq!(Store::open(&file).unwrap_err().kind(), ErrorKind::Usage);
+    assert!(Store::open(dir.path().join("not-yet")).unwrap().list().unwrap().is_empty());
+}
+
+#[test]
+fn a_trial_of_a_cell_that_is_not_there_is_damage() {
+    let (_dir, store) = store();
+    let mut writer = store.create(&header("a", 100)).unwrap();
+    writer.trial(&TrialRecord { cell: 99, ..trials(1)[0].clone() }).unwrap();
+    let error = read(writer.path()).unwrap_err();
+    assert!(error.to_string().contains("line 2: it names cell 99 of 3"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn damaged_bytes_are_a_run_or_damage_never_a_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let (dir, store) = store();
+        let path = recorded(&store, "a", 100, 2, true);
+        let mut bytes = fs::read(&path.file).unwrap();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let path = foreign(&dir.path().join("changed"), &bytes);
+        match read(&path) {
+            Ok(found) => prop_assert!(found.run.trials.len() <= 2),
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Damaged),
+        }
+        let list = Store::open(dir.path()).unwrap().list().unwrap();
+        prop_assert_eq!(list.len(), 1);
+    }
+
+    #[test]
+    fn any_bytes_are_no_run(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let dir = tempfile::tempdir().unwrap();
+        let error = read(&foreign(dir.path(), &bytes)).unwrap_err();
+        prop_assert_eq!(error.kind(), ErrorKind::Damaged);
+    }
+}

@@ -1,0 +1,68 @@
+//! The published schema holds for every line that is really written, and for no other.
+
+mod common;
+
+use serde_json::{Value, json};
+
+fn validator() -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/run.schema.json")).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn written_lines() -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let store = kurabe_record::Store::open(dir.path()).unwrap();
+    let mut writer = store.create(&common::header("a", 100)).unwrap();
+    for trial in common::trials(4) {
+        writer.trial(&trial).unwrap();
+    }
+    writer.end(&common::end(true)).unwrap();
+    let text = std::fs::read_to_string(&writer.path().file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_written_line_follows_the_published_schema() {
+    let validator = validator();
+    for line in written_lines() {
+        let errors: Vec<String> = validator
+            .iter_errors(&line)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{line}\n{}", errors.join("\n"));
+    }
+}
+
+#[test]
+fn the_schema_names_every_member_that_is_written() {
+    // Each member is required, so that a member that is dropped from or added to the types changes the schema too.
+    let validator = validator();
+    for line in written_lines() {
+        for pointer in
+            ["", "/spec", "/machine", "/targets/0", "/targets/0/facts", "/cells/0", "/trial", "/end"]
+        {
+            let Some(members) = line.pointer(pointer).and_then(Value::as_object).map(|m| m.keys().cloned())
+            else {
+                continue;
+            };
+            for member in members {
+                let mut less = line.clone();
+                less.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&member);
+                assert!(!validator.is_valid(&less), "without {pointer}/{member} it is still valid");
+            }
+            let mut more = line.clone();
+            more.pointer_mut(pointer).unwrap()["surplus"] = json!(1);
+            assert!(!validator.is_valid(&more), "with {pointer}/surplus it is still valid");
+        }
+    }
+}
+
+#[test]
+fn other_lines_do_not_follow_it() {
+    let validator = validator();
+    for line in
+        [json!({}), json!(1), json!({"kurabe-run": 2}), json!({"end": {"at_ms": -1, "complete": true}})]
+    {
+        assert!(!validator.is_valid(&line), "{line}");
+    }
+}
