@@ -1,5 +1,7 @@
 //! A run file gives back what was recorded, whatever happened to it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
 mod common;
 
 use common::{end, header, trials};
@@ -9,6 +11,7 @@ use kurabe_record::{Entry, RUN_FILE, RunPath, RunState, Store, read};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 fn store() -> (TempDir, Store) {
@@ -34,6 +37,15 @@ fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
+}
+
+/// The bytes of a run, made once: making it waits for the disk.
+fn a_run_of_two_trials() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let (_dir, store) = store();
+        fs::read(recorded(&store, "a", 100, 2, true).file).unwrap()
+    })
 }
 
 #[test]
@@ -246,9 +258,8 @@ proptest! {
     fn damaged_bytes_are_a_run_or_damage_never_a_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
-        let (dir, store) = store();
-        let path = recorded(&store, "a", 100, 2, true);
-        let mut bytes = fs::read(&path.file).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = a_run_of_two_trials().to_vec();
         for (place, byte) in changes {
             let place = place.index(bytes.len());
             bytes[place] = byte;
