@@ -1,1 +1,13 @@
-//! placeholder
+//! The measuring loop. It plans cells, runs their trials in randomised rounds, drives the clients, verifies every
+//! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
+
+mod client;
+mod clock;
+pub mod event;
+mod gate;
+mod order;
+pub mod overhead;
+pub mod plan;
+pub mod preflight;
+pub mod runner;
+pub mod trial;

@@ -1,0 +1,187 @@
+//! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
+
+use crate::gate::Gate;
+use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::experiment::{Client, Done, Transaction};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::Histogram;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Of so many checks one is timed, so that timing them costs nothing.
+const TIMED_CHECKS: u64 = 64;
+/// How often a client says how far it is.
+const TELL: Duration = Duration::from_millis(50);
+/// Warm-up is a twentieth of the client's requests, at least one …
+const WARMUP_PART: u64 = 20;
+/// … and at most a tenth of the time that the trial may take.
+const WARMUP_TIME_PART: u32 = 10;
+
+/// What all clients of a trial share.
+pub(crate) struct Shared<'a> {
+    pub(crate) driver: &'a dyn Driver,
+    pub(crate) options: &'a ConnectOptions,
+    pub(crate) connection_per_request: bool,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) gate: Gate,
+    /// Set when one client failed or the user asked to stop: all end at their next transaction.
+    pub(crate) stop: AtomicBool,
+    pub(crate) cancel: &'a AtomicBool,
+    /// Transactions completed, for the progress display; behind by up to [`TELL`].
+    pub(crate) progress: &'a AtomicU64,
+}
+
+/// What a client did.
+pub(crate) struct Outcome {
+    pub(crate) done: Done,
+    pub(crate) warmup: u64,
+    pub(crate) offered: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) service: Histogram,
+    pub(crate) check_time: Duration,
+    pub(crate) checks_timed: u64,
+    pub(crate) error: Option<Error>,
+}
+
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    transaction: Box<dyn Transaction>,
+    session: Option<Box<dyn Session>>,
+    quota: Option<u64>,
+    outcome: Outcome,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        client: Client,
+        transaction: Box<dyn Transaction>,
+        quota: Option<u64>,
+    ) -> Self {
+        let done = Done { client, completed: 0, rows_written: 0 };
+        let outcome = Outcome {
+            done,
+            warmup: 0,
+            offered: 0,
+            completed: 0,
+            failed: 0,
+            elapsed: Duration::ZERO,
+            service: Histogram::new(),
+            check_time: Duration::ZERO,
+            checks_timed: 0,
+            error: None,
+        };
+        Self { shared, transaction, session: None, quota, outcome }
+    }
+
+    /// Runs the client from its connection to its last transaction. Reports to the gate exactly once, whatever
+    /// happens, or the others would wait for ever.
+    pub(crate) fn run(mut self) -> Outcome {
+        let ready = self.ready();
+        let failed = ready.is_err();
+        self.note(ready);
+        self.shared.gate.report();
+        if let Some(start) = self.shared.gate.pass()
+            && !failed
+        {
+            let measured = self.measure(start);
+            self.note(measured);
+        }
+        self.outcome.done.rows_written = self.transaction.rows_written();
+        if let Some(session) = self.session.take() {
+            // The trial is over and its figures are taken: a goodbye that fails changes nothing.
+            let _ = session.close();
+        }
+        self.outcome
+    }
+
+    fn note(&mut self, result: Result<()>) {
+        if let Err(error) = result {
+            self.shared.stop.store(true, Ordering::Relaxed);
+            self.outcome.error.get_or_insert(error);
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        if !self.shared.connection_per_request {
+            let mut session = self.shared.driver.connect(self.shared.options)?;
+            self.transaction.attach(&mut *session)?;
+            self.session = Some(session);
+        }
+        let most = self.quota.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
+        let until = self.shared.duration.map(|duration| Instant::now() + duration / WARMUP_TIME_PART);
+        while self.outcome.warmup < most && !self.stopped() {
+            self.transaction.draw();
+            self.transact()?;
+            self.transaction.check()?;
+            self.outcome.warmup += 1;
+            self.outcome.done.completed += 1;
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn transact(&mut self) -> Result<()> {
+        if let Some(session) = &mut self.session {
+            return self.transaction.run(&mut **session);
+        }
+        let mut session = self.shared.driver.connect(self.shared.options)?;
+        self.transaction.attach(&mut *session)?;
+        self.transaction.run(&mut *session)?;
+        session.close()
+    }
+
+    fn measure(&mut self, start: Instant) -> Result<()> {
+        let deadline = self.shared.duration.map(|duration| start + duration);
+        let quota = self.quota.unwrap_or(u64::MAX);
+        let mut told = (start, 0);
+        let mut last = start;
+        while self.outcome.offered < quota && !self.stopped() {
+            self.transaction.draw();
+            self.outcome.offered += 1;
+            let began = Instant::now();
+            let answer = self.transact();
+            let ended = Instant::now();
+            last = ended;
+            if let Err(error) = answer.and_then(|()| self.check(ended)) {
+                self.outcome.failed += 1;
+                self.outcome.elapsed = last - start;
+                return Err(error);
+            }
+            self.outcome.service.record((ended - began).as_nanos() as u64);
+            self.outcome.completed += 1;
+            if ended - told.0 > TELL {
+                self.shared.progress.fetch_add(self.outcome.completed - told.1, Ordering::Relaxed);
+                told = (ended, self.outcome.completed);
+            }
+            if deadline.is_some_and(|deadline| ended >= deadline) {
+                break;
+            }
+        }
+        self.outcome.done.completed += self.outcome.completed;
+        self.outcome.elapsed = last - start;
+        if self.shared.cancel.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check(&mut self, ended: Instant) -> Result<()> {
+        let checked = self.transaction.check();
+        if self.outcome.completed.is_multiple_of(TIMED_CHECKS) {
+            self.outcome.check_time += ended.elapsed();
+            self.outcome.checks_timed += 1;
+        }
+        checked
+    }
+}

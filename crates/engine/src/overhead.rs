@@ -1,0 +1,72 @@
+//! What the tool itself costs: the experiment's own transactions on a target that answers at once.
+
+use crate::plan::{Target, axes, dataset, operations};
+use crate::runner::House;
+use crate::trial::Trial;
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::experiment::{Experiment, Stop};
+use kurabe_core::run::{OverheadRecord, RunSpec};
+use kurabe_core::{Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+/// How long each operation of each cell is measured.
+const TIME: Duration = Duration::from_millis(25);
+
+/// Measures every operation at every value of the experiment's chart axis, all other axes at their baseline and one
+/// client at work. `null` is the target that answers at once.
+///
+/// # Errors
+/// Whatever stops a trial.
+pub fn measure(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    null: &Target,
+    cancel: &AtomicBool,
+) -> Result<Vec<OverheadRecord>> {
+    let axes = axes(experiment, spec)?;
+    let chart = experiment.info().chart_axis;
+    let values = axes.iter().find(|(axis, _)| axis.name == chart).map(|(_, values)| values.clone());
+    let mut records = Vec::new();
+    for value in values.unwrap_or_default() {
+        let cell = Cell::new(axes.iter().map(|(axis, values)| {
+            let value = match axis.name {
+                name if name == chart => value.clone(),
+                // Threads that take turns on few processors would measure the scheduler.
+                "clients" => AxisValue::Number(1),
+                _ => values[0].clone(),
+            };
+            (axis.name.to_owned(), value)
+        }));
+        if let Some(reason) = crate::plan::unavailable_on(experiment, spec, null, &cell)? {
+            return Err(Error::unsupported(format!("null: cannot run this cell: {reason}")));
+        }
+        let workload = experiment.workload(&cell, &dataset(spec, 0))?;
+        let mut house = House::open(null, 0, 1, "overhead")?;
+        workload.load(&mut *house.namespace, &mut *house.session)?;
+        for operation in operations(experiment, spec)? {
+            workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+            let trial = Trial {
+                driver: &*null.driver,
+                options: &ConnectOptions::default(),
+                workload: &*workload,
+                operation,
+                stop: Stop { requests: None, duration: Some(TIME) },
+                seed: spec.seed,
+                cancel,
+                progress: &AtomicU64::new(0),
+            };
+            let measured = trial
+                .run(|done| workload.after(operation.name, &mut *house.session, done))
+                .map_err(|failure| failure.error.context("measuring the tool itself on null:"))?;
+            records.push(OverheadRecord {
+                axes: cell.clone(),
+                operation: operation.name.to_owned(),
+                ns_per_op: 1e9 / measured.ops_per_second(),
+            });
+        }
+        house.clean_up()?;
+    }
+    Ok(records)
+}

@@ -1,0 +1,140 @@
+//! What a run will do: its cells on each target, and which of them a target cannot do, with the reason.
+
+use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
+use kurabe_core::driver::{Driver, Limit, ServerFacts, Support};
+use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop};
+use kurabe_core::run::{CellRecord, RunSpec};
+use kurabe_core::{Error, ErrorKind, Result, units};
+use std::time::Duration;
+
+/// A target as the engine needs it.
+pub struct Target {
+    /// Its name in the run.
+    pub name: String,
+    /// Its driver.
+    pub driver: Box<dyn Driver>,
+    /// What the server says of itself.
+    pub facts: ServerFacts,
+    /// Whether it claims its namespace: of several targets with one URL only the first does.
+    pub claims: bool,
+}
+
+/// The spec's axis values beside what the experiment says of each axis, in the experiment's order.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) where the spec lacks an axis or has one that the experiment does not know.
+pub fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
+    let known = experiment.info().axes;
+    if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
+        return Err(Error::usage(format!("{} has no axis '{name}'", spec.experiment)));
+    }
+    known
+        .iter()
+        .map(|axis| match spec.axes.get(axis.name) {
+            Some(values) if !values.is_empty() => Ok((*axis, values.clone())),
+            _ => Err(Error::usage(format!("axis '{}' has no value", axis.name))),
+        })
+        .collect()
+}
+
+/// Every cell of every target, unavailable ones with their reason, and the baseline's repeat at the end.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) where axis values make no sense together.
+pub fn cells(experiment: &dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Vec<CellRecord>> {
+    let product = product(&axes(experiment, spec)?);
+    let mut cells = Vec::with_capacity(product.len() * targets.len() + 1);
+    for (index, target) in targets.iter().enumerate() {
+        for axes in &product {
+            cells.push(cell(experiment, spec, index, target, axes.clone())?);
+        }
+    }
+    let baseline = cells.iter().find(|cell| cell.unavailable.is_none()).cloned();
+    cells.extend(baseline.map(|cell| CellRecord { repeat: true, ..cell }));
+    Ok(cells)
+}
+
+fn cell(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    index: usize,
+    target: &Target,
+    axes: Cell,
+) -> Result<CellRecord> {
+    let made = experiment.workload(&axes, &dataset(spec, index));
+    let (unavailable, stored_bytes) = match made {
+        Ok(workload) => (unavailable(&workload.demand(), target), workload.stored_bytes()),
+        Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.to_string()), None),
+        Err(error) => return Err(error),
+    };
+    Ok(CellRecord { target: index, axes, repeat: false, unavailable, stored_bytes })
+}
+
+/// What the cells of a target share.
+pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
+    Dataset { seed: spec.seed, records: spec.records, slot: target }
+}
+
+/// Why a target cannot do a cell; `None` where it can.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) where the cell's values make no sense together.
+pub fn unavailable_on(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    target: &Target,
+    axes: &Cell,
+) -> Result<Option<String>> {
+    Ok(cell(experiment, spec, 0, target, axes.clone())?.unavailable)
+}
+
+fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
+    if demand.prepared_statements
+        && let Support::No(reason) = target.driver.prepared_statements()
+    {
+        return Some(reason);
+    }
+    for operation in &demand.operations {
+        if let Support::No(reason) = target.driver.supports(operation) {
+            return Some(reason);
+        }
+    }
+    let limits = &target.facts.limits;
+    let over = |what: &str, needs: u64, limit: &Option<Limit>, show: fn(u64) -> String| {
+        limit.as_ref().filter(|limit| needs > limit.most).map(|limit| {
+            format!("{what} of {} is over the server's limit of {} ({})", show(needs), show(limit.most), limit.set_by)
+        })
+    };
+    let exact = |bytes: u64| format!("{} bytes", units::count(bytes));
+    over("a value", demand.value_bytes, &limits.value_bytes, exact)
+        .or_else(|| over("a request", demand.request_bytes, &limits.request_bytes, exact))
+        .or_else(|| over("a number of parameters", demand.parameters, &limits.parameters, units::count))
+}
+
+/// The operations that the spec asks for, in the experiment's order.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) for an operation that the experiment does not have.
+pub fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
+    let info = experiment.info();
+    let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    if let Some(name) = spec.operations.iter().find(|name| !names.contains(&name.as_str())) {
+        return Err(Error::usage(format!("{} has no operation '{name}'", info.name))
+            .hint(format!("there are: {}", names.join(", "))));
+    }
+    Ok(info.operations.iter().filter(|operation| spec.operations.iter().any(|name| name == operation.name)).collect())
+}
+
+/// When a trial of this operation ends.
+pub fn stop(spec: &RunSpec, operation: &OperationInfo) -> Stop {
+    Stop {
+        requests: spec.requests.get(operation.name).copied(),
+        duration: spec.duration_ns.map(Duration::from_nanos),
+    }
+}
+
+/// The time of each trial's measured phase, so that the whole run takes about `budget`: seven tenths of it are for
+/// measuring, the rest for loading, warming up and checking.
+pub fn share_of_budget(budget: Duration, trials: usize) -> Duration {
+    (budget.mul_f64(0.7) / trials.max(1) as u32).max(Duration::from_millis(20))
+}

@@ -1,0 +1,91 @@
+//! What would stop a run in its middle, found before it starts: connections, open files, memory.
+
+use crate::plan::{Target, dataset};
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::{CellRecord, RunSpec};
+use kurabe_core::{Error, ErrorKind, Result, units};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that the program itself has open beside its connections.
+const OWN_FILES: u64 = 64;
+
+/// Checks the cells against the servers' limits and this machine's, and raises this process's limit of open files as
+/// far as it may.
+///
+/// # Errors
+/// [`Limit`](ErrorKind::Limit), saying what is short, of what, and which setting to change.
+pub fn check(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    targets: &[Target],
+    cells: &[CellRecord],
+    memory_bytes: u64,
+) -> Result<()> {
+    for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
+        let target = &targets[cell.target];
+        let demand = experiment.workload(&cell.axes, &dataset(spec, cell.target))?.demand();
+        let clients = demand.connections;
+        if let Some(limit) = &target.facts.limits.connections {
+            let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
+            if clients > free {
+                return Err(Error::new(
+                    ErrorKind::Limit,
+                    format!(
+                        "{}: {} connections are needed at once and the server has {} free of {} ({})",
+                        target.name,
+                        units::count(clients),
+                        units::count(free),
+                        units::count(limit.most),
+                        limit.set_by
+                    ),
+                )
+                .hint("raise the server's limit or ask for fewer --clients"));
+            }
+        }
+        open_files(clients + OWN_FILES)?;
+        let held = demand.client_bytes.saturating_mul(clients);
+        if memory_bytes > 0 && held > memory_bytes / 2 {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!(
+                    "{clients} clients would hold {} of payloads, and this machine has {} of memory",
+                    units::size(held),
+                    units::size(memory_bytes)
+                ),
+            )
+            .hint("ask for fewer --clients or a smaller --payload"));
+        }
+        if demand.loaded_bytes > memory_bytes.saturating_mul(10).max(1 << 40) {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("the store of one cell would hold {}", units::size(demand.loaded_bytes)),
+            )
+            .hint("ask for fewer --records or a smaller --payload"));
+        }
+    }
+    Ok(())
+}
+
+fn open_files(needed: u64) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let soft = limit.current.unwrap_or(u64::MAX);
+    if needed <= soft {
+        return Ok(());
+    }
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    let short = |most: u64| {
+        Error::new(
+            ErrorKind::Limit,
+            format!(
+                "{} files are needed open at once and this process may open {}",
+                units::count(needed),
+                units::count(most)
+            ),
+        )
+        .hint("raise the limit (ulimit -n) or ask for fewer --clients")
+    };
+    if needed > hard {
+        return Err(short(hard));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum }).map_err(|_| short(soft))
+}

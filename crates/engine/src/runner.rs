@@ -1,0 +1,270 @@
+//! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
+
+use crate::event::Event;
+use crate::order;
+use crate::plan::{self, Target, dataset};
+use crate::trial::{Failure, Trial};
+use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::driver::{ConnectOptions, Namespace, Session};
+use kurabe_core::experiment::{Experiment, OperationInfo};
+use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
+use kurabe_core::{ErrorKind, Result};
+use kurabe_stats::rng::mix;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A claimed namespace and a session beside it: what loads, clears and checks, apart from the clients.
+pub struct House {
+    /// Where collections are made and removed.
+    pub namespace: Box<dyn Namespace>,
+    /// Loads and checks.
+    pub session: Box<dyn Session>,
+    slot: usize,
+    loaded: HashSet<String>,
+}
+
+impl House {
+    /// Opens a target's namespace, claims it for the run, and removes what an earlier run that died left there.
+    ///
+    /// # Errors
+    /// Where the target cannot be reached, or another run holds it.
+    pub fn open(target: &Target, slot: usize, slots: usize, run: &str) -> Result<Self> {
+        let mut namespace = target.driver.namespace()?;
+        if target.claims {
+            namespace.claim(run)?;
+        }
+        let session = target.driver.connect(&ConnectOptions::default())?;
+        let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
+        // Other targets of this run may be the same server: their slots are theirs.
+        house.remove(|of| of == Some(slot) || target.claims && of.is_none_or(|of| of >= slots))?;
+        Ok(house)
+    }
+
+    fn remove(&mut self, which: impl Fn(Option<usize>) -> bool) -> Result<usize> {
+        let names = self.namespace.list()?;
+        let mut kept = 0;
+        for name in names {
+            if which(slot_of(&name)) {
+                self.namespace.remove(&name)?;
+            } else {
+                kept += 1;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Removes everything that the run made here.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn clean_up(&mut self) -> Result<()> {
+        self.loaded.clear();
+        let slot = self.slot;
+        if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }
+    }
+}
+
+/// The slot in a collection's name: `kurabe_<slot>_…`.
+fn slot_of(name: &str) -> Option<usize> {
+    name.strip_prefix(NAMESPACE_PREFIX)?.split('_').next()?.parse().ok()
+}
+
+/// Runs the trials of a run that have not been made yet.
+pub struct Runner<'a> {
+    /// The experiment.
+    pub experiment: &'a dyn Experiment,
+    /// What was asked for.
+    pub spec: &'a RunSpec,
+    /// The run's name, under which namespaces are claimed.
+    pub run: &'a str,
+    /// The targets.
+    pub targets: &'a [Target],
+    /// The cells, as recorded.
+    pub cells: &'a [CellRecord],
+    /// When the run began.
+    pub began: Instant,
+    /// Set by the user's Ctrl-C.
+    pub cancel: &'a AtomicBool,
+    /// Transactions completed in the current trial.
+    pub progress: &'a AtomicU64,
+}
+
+/// A trial's place in a run: a cell and an operation.
+type Place = (usize, usize);
+
+impl Runner<'_> {
+    /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
+    /// operation that failed is not tried in later rounds. Gives whether every planned trial was made or is known to
+    /// fail: not where the user stopped it.
+    ///
+    /// # Errors
+    /// What `tell` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
+    /// outcomes, not errors.
+    pub fn run(&self, earlier: &[TrialRecord], tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<bool> {
+        let operations = plan::operations(self.experiment, self.spec)?;
+        let places: Vec<Place> = (0..self.cells.len())
+            .filter(|cell| self.cells[*cell].unavailable.is_none())
+            .flat_map(|cell| (0..operations.len()).map(move |operation| (cell, operation)))
+            .collect();
+        let mut houses: Vec<Option<House>> = self.targets.iter().map(|_| None).collect();
+        let mut book = Book::new(earlier, &places, &operations, self.spec.rounds);
+        let result = self.rounds(&places, &operations, &mut houses, &mut book, tell);
+        for house in houses.iter_mut().flatten() {
+            // A server that died has nothing left to clean; one that lives is cleaned by the next run's claim too.
+            let _ = house.clean_up();
+        }
+        result?;
+        Ok(!self.cancel.load(Ordering::Relaxed))
+    }
+
+    fn rounds(
+        &self,
+        places: &[Place],
+        operations: &[&'static OperationInfo],
+        houses: &mut [Option<House>],
+        book: &mut Book,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for round in 0..self.spec.rounds {
+            for index in order::of_round(self.spec.seed, round, places.len()) {
+                let place = places[index];
+                if book.made.contains(&(round, place)) {
+                    continue;
+                }
+                if book.failed.contains(&place) {
+                    book.ended += 1;
+                    continue;
+                }
+                if self.cancel.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let cell = &self.cells[place.0];
+                let operation = operations[place.1];
+                tell(Event::TrialBegins {
+                    round,
+                    cell,
+                    operation: operation.name,
+                    ended: book.ended,
+                    planned: places.len() * self.spec.rounds as usize,
+                    left: book.left(places, self.spec.rounds),
+                })?;
+                self.progress.store(0, Ordering::Relaxed);
+                let at_ms = self.began.elapsed().as_millis() as u64;
+                let started = Instant::now();
+                let outcome = match self.trial(round, cell, operation, &mut houses[cell.target], tell) {
+                    Ok(outcome) => Outcome::Measured(Box::new(outcome)),
+                    Err(failure) if failure.error.kind() == ErrorKind::Interrupted => return Ok(()),
+                    Err(_) if self.cancel.load(Ordering::Relaxed) => return Ok(()),
+                    Err(failure) => {
+                        // The next trial on this target begins with a fresh connection and fresh data.
+                        houses[cell.target] = None;
+                        book.failed.insert(place);
+                        Outcome::Failed {
+                            kind: failure.error.kind(),
+                            reason: failure.error.to_string(),
+                            mismatches: failure.mismatches,
+                        }
+                    }
+                };
+                let record =
+                    TrialRecord { round, cell: place.0, operation: operation.name.to_owned(), at_ms, outcome };
+                tell(Event::TrialEnds { record: &record })?;
+                book.note(round, place, started.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    fn trial(
+        &self,
+        round: u32,
+        cell: &CellRecord,
+        operation: &'static OperationInfo,
+        house: &mut Option<House>,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<kurabe_core::run::Measurement, Failure> {
+        let around = Instant::now();
+        let target = &self.targets[cell.target];
+        let workload = self.experiment.workload(&cell.axes, &dataset(self.spec, cell.target))?;
+        let house = match house {
+            Some(house) => house,
+            None => house.insert(House::open(target, cell.target, self.targets.len(), self.run)?),
+        };
+        let data = workload.data();
+        if !house.loaded.contains(&data) {
+            tell(Event::Loading { cell })?;
+            workload
+                .load(&mut *house.namespace, &mut *house.session)
+                .map_err(|error| error.context("filling the store"))?;
+            house.loaded.insert(data);
+        }
+        workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+        let trial = Trial {
+            driver: &*target.driver,
+            options: &ConnectOptions::default(),
+            workload: &*workload,
+            operation,
+            stop: plan::stop(self.spec, operation),
+            seed: mix(self.spec.seed, u64::from(round) + 1),
+            cancel: self.cancel,
+            progress: self.progress,
+        };
+        let mut measured = trial.run(|done| workload.after(operation.name, &mut *house.session, done))?;
+        measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+        Ok(measured)
+    }
+}
+
+/// What has been made, what has failed, and how long things take.
+struct Book {
+    made: HashSet<(u32, Place)>,
+    failed: HashSet<Place>,
+    ended: usize,
+    took: HashMap<Place, Duration>,
+    total: Duration,
+    timed: u32,
+}
+
+impl Book {
+    fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo], rounds: u32) -> Self {
+        let mut book = Self {
+            made: HashSet::new(),
+            failed: HashSet::new(),
+            ended: 0,
+            took: HashMap::new(),
+            total: Duration::ZERO,
+            timed: 0,
+        };
+        for trial in earlier.iter().filter(|trial| trial.round < rounds) {
+            let operation = operations.iter().position(|operation| operation.name == trial.operation);
+            let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
+            if places.contains(&place) && book.made.insert((trial.round, place)) {
+                book.ended += 1;
+            }
+            if matches!(trial.outcome, Outcome::Failed { .. }) {
+                book.failed.insert(place);
+            }
+        }
+        book
+    }
+
+    fn note(&mut self, round: u32, place: Place, took: Duration) {
+        self.made.insert((round, place));
+        self.ended += 1;
+        self.took.insert(place, took);
+        self.total += took;
+        self.timed += 1;
+    }
+
+    /// Each trial still to come takes what it took last; one never made takes the mean of the others.
+    fn left(&self, places: &[Place], rounds: u32) -> Option<Duration> {
+        let mean = self.total.checked_div(self.timed)?;
+        let mut left = Duration::ZERO;
+        for place in places.iter().filter(|place| !self.failed.contains(place)) {
+            let made = (0..rounds).filter(|round| self.made.contains(&(*round, *place))).count() as u32;
+            left += self.took.get(place).copied().unwrap_or(mean) * (rounds - made);
+        }
+        Some(left)
+    }
+}

@@ -1,0 +1,227 @@
+//! One trial: one operation of one cell, from making ready to the check on the server.
+
+use crate::client::{Outcome as ClientOutcome, Shared, Worker};
+use crate::clock::process_cpu;
+use crate::gate::Gate;
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
+use kurabe_core::run::Measurement;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::Histogram;
+use kurabe_stats::rng::mix;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// A client's thread runs no deep recursion; drivers that parse certificates need the most of it.
+const STACK: usize = 512 * 1024;
+
+/// What a trial is made of.
+pub struct Trial<'a> {
+    /// Where the clients connect.
+    pub driver: &'a dyn Driver,
+    /// How they connect.
+    pub options: &'a ConnectOptions,
+    /// The work of the cell.
+    pub workload: &'a dyn Workload,
+    /// Which operation of it.
+    pub operation: &'a OperationInfo,
+    /// When the measured phase ends.
+    pub stop: Stop,
+    /// Seeds the clients' draws: the same for every target in one round, so that they are asked the same things.
+    pub seed: u64,
+    /// Set by the user's Ctrl-C.
+    pub cancel: &'a AtomicBool,
+    /// Transactions completed so far, for whoever watches.
+    pub progress: &'a AtomicU64,
+}
+
+/// Why a trial has no figures.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The first error of the first client that failed, or of the check afterwards.
+    pub error: Error,
+    /// Answers that were not what they had to be.
+    pub mismatches: u64,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let mismatches = u64::from(error.kind() == ErrorKind::Mismatch);
+        Self { error, mismatches }
+    }
+}
+
+impl Trial<'_> {
+    /// Runs the clients. `check` is called with what each of them did, once all have ended well: it asks the server
+    /// whether that is true.
+    ///
+    /// # Errors
+    /// Any error of any client, and any mismatch: then the trial has no figures.
+    pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Checked>) -> Result<Measurement, Failure> {
+        let clients = self.workload.clients();
+        let shared = Shared {
+            driver: self.driver,
+            options: self.options,
+            connection_per_request: self.workload.connection_per_request(),
+            duration: self.stop.duration,
+            gate: Gate::new(),
+            stop: AtomicBool::new(false),
+            cancel: self.cancel,
+            progress: self.progress,
+        };
+        let (outcomes, cpu) = self.run_clients(&shared, clients)?;
+        let figures = Figures::of(outcomes);
+        if let Some(error) = figures.error {
+            return Err(Failure { error, mismatches: figures.mismatches });
+        }
+        let sum = figures.completed + figures.failed;
+        if figures.offered != sum {
+            let why = format!("{} transactions were offered and {sum} accounted for", figures.offered);
+            return Err(Error::new(ErrorKind::Internal, why).into());
+        }
+        if figures.completed == 0 {
+            return Err(Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into());
+        }
+        let checked = check(&figures.done)?;
+        Ok(Measurement {
+            clients: clients as u64,
+            offered: figures.offered,
+            completed: figures.completed,
+            failed: figures.failed,
+            dropped: 0,
+            retries: 0,
+            warmup: figures.warmup,
+            elapsed_ns: (figures.elapsed / figures.at_work.max(1)).as_nanos() as u64,
+            client_cpu_ns: cpu.as_nanos() as u64,
+            service: figures.service,
+            verify_ns_per_op: figures.check_time.as_nanos() as f64 / figures.checks_timed.max(1) as f64,
+            reads_verified: if self.operation.writes { 0 } else { figures.completed + figures.warmup }
+                + checked.records_read_back,
+            writes_verified: checked.writes_counted,
+            around_ns: 0,
+        })
+    }
+
+    fn run_clients(&self, shared: &Shared<'_>, clients: usize) -> Result<(Vec<ClientOutcome>, Duration)> {
+        thread::scope(|scope| {
+            let mut threads = Vec::with_capacity(clients);
+            let mut refused = None;
+            for index in 0..clients {
+                let client = Client { index, count: clients, seed: mix(self.seed, index as u64) };
+                let quota = self.stop.requests.map(|n| n / clients as u64 + u64::from((index as u64) < n % clients as u64));
+                let started = self.workload.transaction(self.operation.name, client).and_then(|transaction| {
+                    thread::Builder::new()
+                        .name(format!("client-{index}"))
+                        .stack_size(STACK)
+                        .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
+                        .map_err(|e| {
+                            Error::new(ErrorKind::Limit, format!("client {index} of {clients} got no thread: {e}"))
+                        })
+                });
+                match started {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => {
+                        refused = Some(error);
+                        break;
+                    }
+                }
+            }
+            shared.gate.wait_for_reports(threads.len());
+            let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
+            let cpu = process_cpu();
+            if abandon {
+                shared.gate.abandon();
+            } else {
+                shared.gate.open();
+            }
+            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            let cpu = process_cpu().saturating_sub(cpu);
+            if let Some(error) = refused {
+                return Err(error);
+            }
+            let outcomes: Result<Vec<_>> = outcomes
+                .into_iter()
+                .map(|joined| joined.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked"))))
+                .collect();
+            Ok((outcomes?, cpu))
+        })
+    }
+}
+
+/// Runs a client; a panic in it (some drivers have them) fails the trial and nothing else.
+fn guarded(
+    shared: &Shared<'_>,
+    client: Client,
+    quota: Option<u64>,
+    transaction: Box<dyn Transaction>,
+) -> Result<ClientOutcome> {
+    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(|panic| {
+        shared.stop.store(true, Ordering::Relaxed);
+        // Whether it had reported is not known; one report too many only opens the gate for clients that stop.
+        shared.gate.report();
+        let what = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Error::new(ErrorKind::Internal, format!("client {} panicked: {what}", client.index))
+    })
+}
+
+/// The clients' outcomes, added up.
+struct Figures {
+    done: Vec<Done>,
+    warmup: u64,
+    offered: u64,
+    completed: u64,
+    failed: u64,
+    mismatches: u64,
+    /// Clients that had anything to do: fewer than all where there are fewer requests than clients.
+    at_work: u32,
+    elapsed: Duration,
+    service: Histogram,
+    check_time: Duration,
+    checks_timed: u64,
+    error: Option<Error>,
+}
+
+impl Figures {
+    fn of(outcomes: Vec<ClientOutcome>) -> Self {
+        let mut sum = Self {
+            done: Vec::with_capacity(outcomes.len()),
+            warmup: 0,
+            offered: 0,
+            completed: 0,
+            failed: 0,
+            mismatches: 0,
+            at_work: 0,
+            elapsed: Duration::ZERO,
+            service: Histogram::new(),
+            check_time: Duration::ZERO,
+            checks_timed: 0,
+            error: None,
+        };
+        for outcome in outcomes {
+            sum.done.push(outcome.done);
+            sum.warmup += outcome.warmup;
+            sum.offered += outcome.offered;
+            sum.completed += outcome.completed;
+            sum.failed += outcome.failed;
+            sum.at_work += u32::from(outcome.offered > 0);
+            sum.elapsed += outcome.elapsed;
+            sum.service.merge(&outcome.service);
+            sum.check_time += outcome.check_time;
+            sum.checks_timed += outcome.checks_timed;
+            if let Some(error) = outcome.error {
+                sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
+                // A wrong answer says more than the connections that ended after it.
+                if sum.error.as_ref().is_none_or(|e| e.kind() != ErrorKind::Mismatch) {
+                    sum.error = Some(error);
+                }
+            }
+        }
+        sum
+    }
+}
