@@ -76,7 +76,23 @@ fn build() -> Result<PathBuf, String> {
         "debug" => "dev",
         other => other,
     };
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo tells a test about its package is not for a build: build scripts that look at it would run again,
+    // and all that depends on them be compiled again.
+    let told = [
+        "CARGO_PKG_",
+        "CARGO_BIN_",
+        "CARGO_MANIFEST_",
+        "CARGO_CRATE_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+        "OUT_DIR",
+    ];
+    for (name, _) in std::env::vars_os() {
+        if told.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            cargo.env_remove(name);
+        }
+    }
+    let output = cargo
         .args([
             "build",
             "--quiet",

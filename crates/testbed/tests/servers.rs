@@ -1,5 +1,7 @@
 //! Every engine, really started.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
 mod common;
 
 use std::io::{ErrorKind, Read, Write};

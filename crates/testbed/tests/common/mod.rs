@@ -1,5 +1,6 @@
 //! What the tests of the testbed share.
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -7,15 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kurabe_testbed::{Server, StartOptions, testing};
+use kurabe_testbed::{StartOptions, testing};
 use rustix::process::{Pid, Signal, kill_process};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kurabe-testbed");
-
-/// A server, or nothing if it is not installed, which the test's output then shows.
-pub fn server(engine: &str) -> Option<Server> {
-    testing::server(engine)
-}
 
 /// Is there anything of that number that still runs? Zombies do not.
 pub fn alive(pid: u32) -> bool {
