@@ -1,0 +1,106 @@
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages, and MySQL from Debian's
+//! development suite, since its stable suites have none.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::shell::Root;
+use crate::{Outcome, apt, in_ci, mysql_root, programs};
+
+/// A server of the distribution's: its package, and how to see that it is there.
+struct Server {
+    engine: &'static str,
+    package: &'static str,
+    there: fn() -> bool,
+}
+
+const SERVERS: &[Server] = &[
+    Server {
+        engine: "mariadb",
+        package: "mariadb-server",
+        there: || on_path("mariadbd") && on_path("mariadb-install-db"),
+    },
+    Server { engine: "postgres", package: "postgresql", there: postgres },
+    Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
+];
+
+pub fn run(args: &[String]) -> Outcome {
+    if let Some(arg) = args.first() {
+        return Err(format!("it takes no arguments, and `{arg}` is one"));
+    }
+    let started = Instant::now();
+    let still = install();
+    for problem in &still {
+        eprintln!("setup: {problem}");
+    }
+    match still.len() {
+        0 => println!(
+            "setup: mysql, mariadb, postgres, memcached are there ({:.1} s)",
+            started.elapsed().as_secs_f32()
+        ),
+        _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),
+        _ => eprintln!("setup: tests of what is missing will be skipped"),
+    }
+    Ok(())
+}
+
+/// Installs what is missing, and returns what is missing still, with the way to get it.
+fn install() -> Vec<String> {
+    let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
+    let mysql = mysql();
+    if missing.is_empty() && mysql {
+        return Vec::new();
+    }
+    let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
+    let root = Root::find();
+    let cannot = match (debian, root) {
+        (false, _) => Some("this is no Debian-like system, so set-up installs nothing"),
+        (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
+        _ => None,
+    };
+    let mut problems = Vec::new();
+    if !missing.is_empty() {
+        let packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
+        let refused = match cannot {
+            Some(why) => Some(why.to_owned()),
+            None => apt::install(root, &packages).err(),
+        };
+        problems.extend(missing.iter().filter(|server| !(server.there)()).map(|server| {
+            let why = refused.as_deref().unwrap_or("its package was installed, its programs were not found");
+            format!("{} is missing ({why}); to get it: apt-get install {}", server.engine, server.package)
+        }));
+    }
+    if !mysql {
+        let made = cannot.map_or_else(|| mysql_root::make(root), |why| Err(why.to_owned()));
+        if let Err(why) = made {
+            let how = "install MySQL 8 or newer, so that `mysqld` is on the PATH, or run `cargo xtask setup` as root";
+            problems.push(format!("mysql is missing ({why}); to get it: {how} on Debian"));
+        }
+    }
+    problems
+}
+
+pub fn on_path(name: &str) -> bool {
+    programs::find(name, &programs::folders()).is_some()
+}
+
+fn postgres() -> bool {
+    let chosen = std::env::var_os("KURABE_SERVER_PATH").is_some();
+    let versions = if chosen { None } else { std::fs::read_dir("/usr/lib/postgresql").ok() };
+    let versions = versions.into_iter().flatten().flatten();
+    let folders = programs::folders().into_iter().chain(versions.map(|entry| entry.path().join("bin")));
+    folders.filter_map(|folder| folder.join("postgres").canonicalize().ok()).any(|program| {
+        programs::is_program(&program) && programs::is_program(&program.with_file_name("initdb"))
+    })
+}
+
+/// A `mysqld` of MySQL's own on the path, or the one in the cache.
+fn mysql() -> bool {
+    let installed = programs::find("mysqld", &programs::folders()).is_some_and(|program| {
+        let line = programs::first_line(Command::new(program).arg("--version"));
+        let version = line.ok().and_then(|line| programs::word_after(&line, "Ver"));
+        version.is_some_and(|version| !version.contains("MariaDB"))
+    });
+    installed || mysql_root::there()
+}

@@ -1,0 +1,57 @@
+//! Running other programs, as root where that is needed and possible.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+
+/// How root's work can be done here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// We are root.
+    Us,
+    /// `sudo` needs no password.
+    Sudo,
+    /// Not at all.
+    No,
+}
+
+impl Root {
+    pub fn find() -> Self {
+        if std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0) {
+            return Self::Us;
+        }
+        let mut sudo = Command::new("sudo");
+        let quiet =
+            sudo.args(["-n", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if quiet.status().is_ok_and(|status| status.success()) { Self::Sudo } else { Self::No }
+    }
+
+    /// A command that root runs, with this environment.
+    pub fn command(self, program: &str, environment: &[(String, String)]) -> Command {
+        let mut command = Command::new(program);
+        if self == Self::Sudo {
+            // It drops the environment but for what is named; values stay out of argument lists, which anyone may see.
+            let names: Vec<&str> = environment.iter().map(|(name, _)| name.as_str()).collect();
+            command = Command::new("sudo");
+            command.arg("-n");
+            if !names.is_empty() {
+                command.arg(format!("--preserve-env={}", names.join(",")));
+            }
+            command.arg(program);
+        }
+        command.envs(environment.iter().cloned());
+        command
+    }
+}
+
+/// Runs a command quietly, and returns what it printed; an error holds the last lines of it.
+pub fn run(command: &mut Command, doing: &str) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{doing}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(said);
+    }
+    let all = said + &String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = all.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(20)..].join("\n  ");
+    Err(format!("{doing} failed ({}):\n  {last}", output.status))
+}
