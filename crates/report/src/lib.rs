@@ -1,1 +1,33 @@
-//! placeholder
+//! What a run means: its figures, verdicts in sentences, and how all of that is shown.
+//!
+//! [`analyse`] turns a recorded [`Run`](kurabe_core::run::Run) into a [`Summary`], and each rendering turns the
+//! summary into text. Nothing here prints, reads a clock or draws without a seed: one run gives one report,
+//! everywhere. No database and no experiment is known by name: what there is to know of an experiment comes with
+//! its [`ExperimentInfo`](kurabe_core::experiment::ExperimentInfo), and of a database with the run.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`summary`] | what is known of a run, and the contract of the JSON report |
+//! | [`terminal`], [`markdown`], [`csv`], [`json`] | how is it shown |
+
+mod advice;
+mod analysis;
+mod comparison;
+mod figures;
+mod format;
+mod noise;
+mod overview;
+mod phrase;
+mod ranking;
+mod series;
+pub mod summary;
+mod table;
+mod words;
+
+pub mod csv;
+pub mod json;
+pub mod markdown;
+pub mod terminal;
+
+pub use analysis::analyse;
+pub use summary::Summary;

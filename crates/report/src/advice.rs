@@ -1,0 +1,115 @@
+//! What to do about one axis: which level to keep or to choose, where, and by how much.
+
+use crate::comparison::Sides;
+use crate::format::{capital, list};
+use crate::series::Series;
+use crate::summary::VerdictResult::{Faster, Indistinguishable, Slower};
+use crate::words::{Axis, Words};
+use kurabe_core::axis::AxisValue;
+
+/// One sentence for each axis that varies on a target; none where nothing could be told yet.
+pub(crate) fn advice(words: &Words, series: &[Series<'_>], target: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    for (position, axis) in words.axes.iter().enumerate() {
+        if Some(position) == words.chart || !axis.varies() {
+            continue;
+        }
+        let levels: Vec<Level<'_, '_>> = axis
+            .values
+            .iter()
+            .skip(1)
+            .map(|value| Level { value, series: of_level(series, target, position, value) })
+            .filter(|level| level.told() + level.same() > 0)
+            .collect();
+        let Some(best) = levels.iter().max_by(|a, b| a.gain().total_cmp(&b.gain())) else { continue };
+        all.push(one_axis(words, axis, &levels, best, target));
+    }
+    all
+}
+
+fn of_level<'s, 'a>(
+    series: &'s [Series<'a>],
+    target: usize,
+    axis: usize,
+    level: &AxisValue,
+) -> Vec<&'s Series<'a>> {
+    series
+        .iter()
+        .filter(|series| {
+            matches!(series.sides, Sides::Levels { target: t, axis: x, a, .. } if *t == target && *x == axis && a == level)
+        })
+        .collect()
+}
+
+/// A level of an axis against the baseline, over all operations.
+struct Level<'v, 's> {
+    value: &'v AxisValue,
+    series: Vec<&'s Series<'s>>,
+}
+
+impl Level<'_, '_> {
+    fn count(&self, result: crate::summary::VerdictResult) -> usize {
+        self.series.iter().map(|series| series.count(result)).sum()
+    }
+
+    fn told(&self) -> usize {
+        self.count(Faster) + self.count(Slower)
+    }
+
+    fn same(&self) -> usize {
+        self.count(Indistinguishable)
+    }
+
+    fn gain(&self) -> f64 {
+        self.series.iter().map(|series| series.total_gain()).sum()
+    }
+}
+
+fn one_axis(
+    words: &Words,
+    axis: &Axis,
+    levels: &[Level<'_, '_>],
+    best: &Level<'_, '_>,
+    target: usize,
+) -> String {
+    let base = axis.baseline().map_or_else(String::new, |base| axis.name_value(base));
+    let place =
+        if words.several_targets() { format!(" on {}", words.targets[target]) } else { String::new() };
+    let level = axis.name_value(best.value);
+    let wins: Vec<String> = best.series.iter().filter_map(|series| series.win(words, Faster, None)).collect();
+    let others: Vec<String> =
+        levels.iter().filter(|level| level.value != best.value).map(|level| axis.show(level.value)).collect();
+    let no_better =
+        if others.is_empty() { String::new() } else { format!("; {} did no better", list(&others)) };
+    if !wins.is_empty() {
+        let losses: Vec<String> =
+            best.series.iter().filter_map(|series| series.lose(words, Slower)).collect();
+        if losses.is_empty() {
+            return format!("Choose {level} over {base}{place}: {}{no_better}.", list(&wins));
+        }
+        return format!(
+            "{} pays{place} where {}; against {base}, {}{no_better}.",
+            capital(&level),
+            list(&wins),
+            list(&losses)
+        );
+    }
+    if levels.iter().all(|level| level.told() == 0) {
+        let names: Vec<String> = axis.values.iter().map(|value| axis.show(value)).collect();
+        let seen = best.series.iter().find_map(|series| series.detectable());
+        let seen = seen.map_or_else(String::new, |range| format!("; one of {range} would have been"));
+        return format!("No difference was seen between {} {}{place}{seen}.", axis.name, list(&names));
+    }
+    // Nothing was faster than the baseline: say what the least costly of the others costs.
+    let against = format!("with {level}");
+    let kept: Vec<String> =
+        best.series.iter().filter_map(|series| series.win(words, Slower, Some(&against))).collect();
+    if kept.is_empty() {
+        return format!(
+            "Keep {base}{place}: no other {} was faster, and {level} showed no difference.",
+            axis.name
+        );
+    }
+    let least = if others.is_empty() { String::new() } else { format!("; {} cost more", list(&others)) };
+    format!("Keep {base}{place}: {}{least}.", list(&kept))
+}

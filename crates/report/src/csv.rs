@@ -1,0 +1,146 @@
+//! The figures as CSV (RFC 4180): one row per cell and operation, the same columns for all runs of an experiment.
+
+use crate::summary::{CellFigures, Status, Summary};
+use std::fmt::Write as _;
+
+/// The columns behind the axes.
+const FIGURES: &[&str] = &[
+    "operation",
+    "status",
+    "reason",
+    "baseline_repeat",
+    "rounds",
+    "ops_per_second",
+    "ops_per_second_low",
+    "ops_per_second_high",
+    "latency_p50_us",
+    "latency_p90_us",
+    "latency_p99_us",
+    "latency_p999_us",
+    "latency_max_us",
+    "client_cpu_us_per_op",
+    "verify_ns_per_op",
+    "overhead_ns_per_op",
+    "reads_verified",
+    "writes_verified",
+    "mismatches",
+    "failed_operations",
+    "retries",
+    "stored_bytes",
+    "durability",
+    "saturated",
+];
+
+/// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
+pub fn render(summary: &Summary) -> String {
+    let axes: Vec<&str> = summary.words.axes.iter().map(|axis| axis.name.as_str()).collect();
+    let mut text = String::new();
+    let mut head = vec!["run", "target", "engine", "version"];
+    head.extend(&axes);
+    head.extend(FIGURES);
+    line(&mut text, head.iter().map(|name| (*name).to_owned()));
+    for cell in &summary.cells {
+        line(&mut text, row(summary, cell, &axes).into_iter());
+    }
+    text
+}
+
+fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+    let status = match cell.status {
+        Status::Ok => "ok",
+        Status::Failed => "failed",
+        Status::Unavailable => "unavailable",
+    };
+    let mut row = vec![summary.run.clone(), cell.target.clone(), cell.engine.clone(), cell.version.clone()];
+    row.extend(axes.iter().map(|axis| cell.axes.get(axis).map_or_else(String::new, ToString::to_string)));
+    row.extend([
+        cell.operation.clone(),
+        status.to_owned(),
+        cell.reason.clone().unwrap_or_default(),
+        cell.baseline_repeat.to_string(),
+        cell.rounds.to_string(),
+        number(cell.ops_per_second.map(|rate| rate.median)),
+        number(cell.ops_per_second.and_then(|rate| rate.low)),
+        number(cell.ops_per_second.and_then(|rate| rate.high)),
+    ]);
+    let latency = cell.latency_us;
+    row.extend([
+        number(latency.map(|l| l.p50)),
+        number(latency.map(|l| l.p90)),
+        number(latency.map(|l| l.p99)),
+        number(latency.map(|l| l.p999)),
+        number(latency.map(|l| l.max)),
+    ]);
+    row.extend([
+        number(cell.client_cpu_us_per_op),
+        number(cell.verify_ns_per_op),
+        number(cell.overhead_ns_per_op),
+        cell.verified.reads.to_string(),
+        cell.verified.writes.to_string(),
+        cell.verified.mismatches.to_string(),
+        cell.failed_operations.to_string(),
+        cell.retries.to_string(),
+        cell.stored_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
+        cell.durability.map_or_else(String::new, |class| class.name().to_owned()),
+        cell.saturated.clone().unwrap_or_default(),
+    ]);
+    row
+}
+
+fn line(text: &mut String, fields: impl Iterator<Item = String>) {
+    for (n, field) in fields.enumerate() {
+        let _ = write!(text, "{}{}", if n > 0 { "," } else { "" }, quoted(&field));
+    }
+    text.push_str("\r\n");
+}
+
+/// A field as RFC 4180 writes it: quoted where it holds a quote, a comma or a line's end. What a spreadsheet would take
+/// for a formula gets an apostrophe in front.
+fn quoted(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err();
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
+    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads one line as RFC 4180 does.
+    fn parse(text: &str) -> Vec<String> {
+        let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' if inside && letters.peek() == Some(&'"') => field.extend(letters.next()),
+                '"' => inside = !inside,
+                ',' if !inside => fields.push(std::mem::take(&mut field)),
+                '\r' if !inside => break,
+                other => field.push(other),
+            }
+        }
+        fields.push(field);
+        fields
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_survives_quoting(fields in prop::collection::vec("[ -~äµ\n\r\",]{0,12}", 1..6)) {
+            let mut text = String::new();
+            line(&mut text, fields.iter().cloned());
+            let found = parse(&text);
+            prop_assert_eq!(found.len(), fields.len());
+            for (found, wanted) in found.iter().zip(&fields) {
+                prop_assert_eq!(found.strip_prefix('\'').unwrap_or(found), wanted.strip_prefix('\'').unwrap_or(wanted));
+            }
+        }
+    }
+
+    #[test]
+    fn a_formula_stays_text() {
+        assert_eq!(quoted("=1+1"), "'=1+1");
+        assert_eq!(quoted("-1.5"), "-1.5");
+    }
+}

@@ -1,0 +1,167 @@
+//! The figures of each cell and operation, out of its trials.
+
+use crate::summary::{CellFigures, Latency, Rate, Status, Verified};
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
+use kurabe_stats::{Histogram, IntervalSettings, interval_of_median, mix};
+use std::collections::BTreeMap;
+
+/// All cells × operations of a run, in the order of the header and of the spec.
+pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
+    let operations = &run.header.spec.operations;
+    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
+    for trial in &run.trials {
+        // A later record of one trial replaces an earlier: a resumed run may repeat what failed.
+        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
+    }
+    let none = BTreeMap::new();
+    let mut all = Vec::with_capacity(run.header.cells.len() * operations.len());
+    for (index, cell) in run.header.cells.iter().enumerate() {
+        for operation in operations {
+            let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
+            let seed = mix(run.header.spec.seed, all.len() as u64);
+            all.push(of_cell(run, cell, operation, rounds, seed));
+        }
+    }
+    all
+}
+
+fn of_cell(
+    run: &Run,
+    cell: &CellRecord,
+    operation: &str,
+    rounds: &BTreeMap<u32, &TrialRecord>,
+    seed: u64,
+) -> CellFigures {
+    let target = run.header.targets.get(cell.target);
+    let facts = target.map(|target| &target.facts);
+    let mut figures = CellFigures {
+        target: target.map_or_else(String::new, |target| target.name.clone()),
+        engine: facts.map_or_else(String::new, |facts| facts.engine.clone()),
+        version: facts.map_or_else(String::new, |facts| facts.version.clone()),
+        axes: cell.axes.clone(),
+        operation: operation.to_owned(),
+        status: Status::Unavailable,
+        reason: None,
+        ops_per_second: None,
+        latency_us: None,
+        client_cpu_us_per_op: None,
+        verify_ns_per_op: None,
+        verify_share: None,
+        overhead_ns_per_op: overhead_of(&run.header.overhead, cell, operation),
+        verified: Verified::default(),
+        failed_operations: 0,
+        retries: 0,
+        durability: facts.and_then(|facts| facts.durability),
+        saturated: None,
+        rounds: 0,
+        stored_bytes: cell.stored_bytes,
+        baseline_repeat: cell.repeat,
+        by_round: BTreeMap::new(),
+        target_index: cell.target,
+    };
+    if let Some(reason) = &cell.unavailable {
+        figures.reason = Some(reason.clone());
+        return figures;
+    }
+    let measured: BTreeMap<u32, &Measurement> = rounds
+        .iter()
+        .filter_map(|(round, trial)| match &trial.outcome {
+            Outcome::Measured(measurement) => Some((*round, measurement.as_ref())),
+            Outcome::Failed { .. } => None,
+        })
+        .collect();
+    for measurement in measured.values() {
+        figures.verified.reads += measurement.reads_verified;
+        figures.verified.writes += measurement.writes_verified;
+    }
+    if let Some(reason) = failure(rounds, &measured, &mut figures.verified.mismatches) {
+        figures.status = Status::Failed;
+        figures.reason = Some(reason);
+    } else if measured.is_empty() {
+        figures.reason =
+            Some("not measured: the run ended before its first round reached this cell".to_owned());
+    } else {
+        figures.status = Status::Ok;
+        fill(&mut figures, &measured, seed);
+    }
+    figures
+}
+
+/// Why a cell has no figures although it was tried. One failed trial is enough: a cell whose answers were wrong once
+/// has no figures at all. A trial that was interrupted did not fail.
+fn failure(
+    rounds: &BTreeMap<u32, &TrialRecord>,
+    measured: &BTreeMap<u32, &Measurement>,
+    mismatches: &mut u64,
+) -> Option<String> {
+    let failed: Vec<&str> = rounds
+        .values()
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Failed { kind, reason, mismatches: wrong } if *kind != ErrorKind::Interrupted => {
+                *mismatches += wrong;
+                Some(reason.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    if let Some(first) = failed.first() {
+        let tried = failed.len() + measured.len();
+        let rounds = if tried > failed.len() {
+            format!(" (in {} of {tried} rounds)", failed.len())
+        } else {
+            String::new()
+        };
+        return Some(format!("{first}{rounds}"));
+    }
+    let empty = measured.iter().find(|(_, measurement)| measurement.ops_per_second() <= 0.0)?;
+    Some(format!("no transaction was completed in round {}", empty.0 + 1))
+}
+
+fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
+    figures.by_round = measured.iter().map(|(round, m)| (*round, m.ops_per_second())).collect();
+    figures.rounds = measured.len() as u32;
+    let rates: Vec<f64> = figures.by_round.values().copied().collect();
+    if let Ok(estimate) = interval_of_median(&rates, &IntervalSettings::new(seed)) {
+        let ends = (estimate.rounds > 1).then_some((estimate.low, estimate.high));
+        figures.ops_per_second =
+            Some(Rate { median: estimate.value, low: ends.map(|e| e.0), high: ends.map(|e| e.1) });
+    }
+    let mut service = Histogram::new();
+    let (mut cpu_ns, mut completed, mut verify_ns) = (0.0, 0.0, 0.0);
+    for measurement in measured.values() {
+        service.merge(&measurement.service);
+        figures.failed_operations += measurement.failed;
+        figures.retries += measurement.retries;
+        cpu_ns += measurement.client_cpu_ns as f64;
+        completed += measurement.completed as f64;
+        verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
+    }
+    figures.latency_us = latency(&service);
+    if completed > 0.0 {
+        figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
+        figures.verify_ns_per_op = Some(verify_ns / completed);
+        figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
+    }
+}
+
+fn latency(service: &Histogram) -> Option<Latency> {
+    let at = |q: f64| service.quantile(q).map(|ns| ns as f64 / 1e3);
+    Some(Latency {
+        p50: at(0.5)?,
+        p90: at(0.9)?,
+        p99: at(0.99)?,
+        p999: at(0.999)?,
+        max: service.max()? as f64 / 1e3,
+    })
+}
+
+/// The tool's own cost of a cell: the record whose axis values are all those of the cell, the most particular first.
+fn overhead_of(overhead: &[OverheadRecord], cell: &CellRecord, operation: &str) -> Option<f64> {
+    overhead
+        .iter()
+        .filter(|record| record.operation == operation)
+        .filter(|record| record.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value)))
+        .max_by_key(|record| record.axes.values().len())
+        .map(|record| record.ns_per_op)
+}

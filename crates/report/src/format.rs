@@ -1,0 +1,157 @@
+//! Figures and lists in the words of people.
+
+use kurabe_core::units;
+use std::time::Duration;
+
+/// A rate or another positive figure with three significant digits: `0.512`, `45.6`, `12,300`.
+pub(crate) fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let digits = value.abs().log10().floor();
+    if value.abs() < 1e-9 {
+        return "0".to_owned();
+    }
+    if digits >= 2.0 {
+        let unit = 10_f64.powf(digits - 2.0);
+        return units::count(((value / unit).round() * unit).round() as u64);
+    }
+    let decimals = (2.0 - digits).clamp(0.0, 6.0) as usize;
+    let text = format!("{value:.decimals$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A figure for the tick of an axis or a narrow column: `850`, `12.3k`, `1.5M`.
+pub(crate) fn short_figure(value: f64) -> String {
+    match value {
+        v if v >= 999.5e6 => format!("{}G", figure(v / 1e9)),
+        v if v >= 999.5e3 => format!("{}M", figure(v / 1e6)),
+        v if v >= 9_995.0 => format!("{}k", figure(v / 1e3)),
+        v => figure(v),
+    }
+}
+
+/// Microseconds as people write a time.
+pub(crate) fn micros(us: f64) -> String {
+    units::time(Duration::from_nanos((us * 1e3).round().max(0.0) as u64))
+}
+
+/// Nanoseconds as people write a time.
+pub(crate) fn nanos(ns: f64) -> String {
+    units::time(Duration::from_nanos(ns.round().max(0.0) as u64))
+}
+
+/// A share in percent: `0.4 %`, `12 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", percent_number(share))
+}
+
+/// The number of a percentage: one decimal below 2, none above.
+pub(crate) fn percent_number(share: f64) -> String {
+    let value = share * 100.0;
+    if value < 1.95 {
+        let text = format!("{value:.1}");
+        text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+/// A list in a sentence: `a`, `a and b`, `a, b and c`.
+pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The plural of an operation's name: `reads`, `queries`, `fetches`.
+pub(crate) fn plural(word: &str) -> String {
+    let before_y = word.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
+    if let Some(stem) = before_y {
+        return format!("{stem}ies");
+    }
+    let hissing = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
+    if hissing { format!("{word}es") } else { format!("{word}s") }
+}
+
+/// A sentence's first letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A moment as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01 (days to a civil date: Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+pub(crate) fn moment(seconds: u64) -> String {
+    let z = (seconds / 86_400) as i64 + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let time = seconds % 86_400;
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3_600, time % 3_600 / 60)
+}
+
+/// A command line as one would type it.
+pub(crate) fn command_line(words: &[String]) -> String {
+    let plain = |word: &String| {
+        !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b))
+    };
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) })
+        .collect();
+    quoted.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.512_34, "0.512"),
+            (4.0, "4"),
+            (45.678, "45.7"),
+            (999.9, "1,000"),
+            (12_345.0, "12,300"),
+            (1_999_999.0, "2,000,000"),
+        ] {
+            assert_eq!(figure(value), text);
+        }
+        assert_eq!(short_figure(12_345.0), "12.3k");
+        assert_eq!(short_figure(1_500_000.0), "1.5M");
+        assert_eq!(short_figure(9_900.0), "9,900");
+    }
+
+    #[test]
+    fn operations_have_plurals() {
+        for (one, many) in
+            [("read", "reads"), ("query", "queries"), ("fetch", "fetches"), ("replay", "replays")]
+        {
+            assert_eq!(plural(one), many);
+        }
+    }
+
+    #[test]
+    fn lists_and_moments_read_as_people_write_them() {
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(moment(0), "1970-01-01 00:00 UTC");
+        assert_eq!(moment(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(moment(1_772_374_000), "2026-03-01 14:06 UTC");
+        assert_eq!(percent(0.004), "0.4 %");
+        assert_eq!(percent(0.123), "12 %");
+        assert_eq!(command_line(&["kurabe".into(), "a b".into(), "it's".into()]), "kurabe 'a b' 'it'\\''s'");
+    }
+}

@@ -1,0 +1,67 @@
+//! What holds for the run as a whole: what was tested, and what a reader must know of it.
+
+use crate::format::list;
+use crate::phrase::rounds;
+use crate::summary::{CellFigures, Status, TargetSummary};
+use crate::words::Words;
+use kurabe_core::run::Run;
+
+/// What was measured, and with what care: the scope of every sentence.
+pub(crate) fn scope(run: &Run, words: &Words, measured_rounds: u32, comparisons: u32) -> String {
+    let mut varied = Vec::new();
+    let mut held = Vec::new();
+    for axis in &words.axes {
+        if axis.varies() {
+            let values: Vec<String> = axis.sorted().iter().map(|value| axis.show(value)).collect();
+            varied.push(format!("{} {}", axis.name, list(&values)));
+        } else if let Some(value) = axis.baseline() {
+            held.push(format!("{} {}", axis.name, axis.show(value)));
+        }
+    }
+    let targets = format!("Tested: {}", list(&words.targets));
+    let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
+    let held = if held.is_empty() { String::new() } else { format!("; throughout {}", held.join(", ")) };
+    let cpus = match run.header.machine.cpus {
+        0 => String::new(),
+        1 => ", on a machine with 1 CPU".to_owned(),
+        n => format!(", on a machine with {n} CPUs"),
+    };
+    let compared = match comparisons {
+        0 => "nothing was compared".to_owned(),
+        1 => "1 comparison, whose interval holds with 95 % confidence".to_owned(),
+        n => format!("{n} comparisons, whose intervals hold together with 95 % confidence"),
+    };
+    format!("{targets}{varied}{held}{cpus}. {} in random order, paired; {compared}.", rounds(measured_rounds))
+}
+
+/// What a reader must know: cut off, failed, engines' notes.
+pub(crate) fn notes(
+    run: &Run,
+    words: &Words,
+    cells: &[CellFigures],
+    targets: &[TargetSummary],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !run.end.as_ref().is_some_and(|end| end.complete) {
+        let planned = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count()
+            * run.header.spec.operations.len()
+            * run.header.spec.rounds as usize;
+        let made = run.trials.len();
+        notes.push(format!(
+            "This run is not complete: {made} of {planned} planned trials were made; resume goes on with it."
+        ));
+    }
+    let failed = cells.iter().filter(|cell| cell.status == Status::Failed).count();
+    if failed > 0 {
+        let cells = if failed == 1 { "1 cell has" } else { &format!("{failed} cells have") };
+        notes.push(format!("{cells} no figures because a trial failed; the reasons stand with them."));
+    }
+    let wrong: u64 = cells.iter().map(|cell| cell.verified.mismatches).sum();
+    if wrong > 0 {
+        notes.push(format!("{wrong} answers were not what they had to be."));
+    }
+    for (target, name) in targets.iter().zip(&words.targets) {
+        notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));
+    }
+    notes
+}

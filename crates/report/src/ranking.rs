@@ -1,0 +1,181 @@
+//! Which target is fastest, where there are several: at each horizontal value, those that no other beats.
+
+use crate::comparison::{Comparison, Sides};
+use crate::format::{capital, list};
+use crate::phrase::{HowMuch, gain, promise, range};
+use crate::series::Series;
+use crate::summary::VerdictResult::{Faster, Slower};
+use crate::summary::{CellFigures, Status, TargetSummary};
+use crate::words::Words;
+use kurabe_core::axis::AxisValue;
+use kurabe_core::driver::DurabilityClass;
+use std::collections::BTreeMap;
+
+/// What the ranking looks at.
+pub(crate) struct Field<'a> {
+    pub words: &'a Words,
+    pub series: &'a [Series<'a>],
+    pub cells: &'a [CellFigures],
+    pub targets: &'a [TargetSummary],
+}
+
+/// A group of horizontal values with the same leaders.
+struct Lead {
+    leaders: Vec<usize>,
+    positions: Vec<usize>,
+}
+
+/// One or more sentences for each operation: the fastest of all targets, and for writes where the targets promise
+/// different things, the fastest of each promise.
+pub(crate) fn ranking(field: &Field<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let all: Vec<usize> = (0..field.words.targets.len()).collect();
+    for operation in &field.words.operations {
+        let classes = classes(field, &all);
+        let mixed = operation.writes && classes.len() > 1;
+        sentences.extend(field.fastest(&operation.name, &all, mixed));
+        if mixed {
+            for (class, targets) in classes.iter().rev().filter(|(_, targets)| targets.len() > 1) {
+                let only = format!(" Where {}", promise(*class));
+                sentences.extend(field.fastest(&operation.name, targets, false).map(|text| {
+                    let mut letters = text.chars();
+                    let first: String = letters.next().into_iter().flat_map(char::to_lowercase).collect();
+                    format!("{}, {first}{}", only.trim_start(), letters.as_str())
+                }));
+            }
+        }
+    }
+    sentences
+}
+
+fn classes(field: &Field<'_>, all: &[usize]) -> BTreeMap<Option<DurabilityClass>, Vec<usize>> {
+    let mut classes: BTreeMap<Option<DurabilityClass>, Vec<usize>> = BTreeMap::new();
+    for target in all {
+        let class = field.targets.get(*target).and_then(|target| target.durability);
+        classes.entry(class).or_default().push(*target);
+    }
+    classes
+}
+
+impl<'a> Field<'a> {
+    fn fastest(&self, operation: &str, targets: &[usize], mixed: bool) -> Option<String> {
+        let leads = self.leads(operation, targets);
+        if leads.is_empty() {
+            return None;
+        }
+        let clauses: Vec<String> = leads
+            .iter()
+            .map(|lead| {
+                let names: Vec<&str> = lead.leaders.iter().map(|t| self.words.targets[*t].as_str()).collect();
+                let place = range(self.words, &lead.positions);
+                let place = if place.is_empty() { place } else { format!(" {place}") };
+                let tie = if names.len() > 1 { ", between which no difference was seen" } else { "" };
+                format!("on {}{place}{tie}{}", list(&names), self.margin(operation, lead, targets))
+            })
+            .collect();
+        let caveat = if mixed { self.caveat(&leads) } else { String::new() };
+        let operations = capital(&self.words.plural(operation));
+        Some(format!("{operations} are fastest {}{caveat}.", clauses.join("; ")))
+    }
+
+    /// At each horizontal value the targets that no other beats; values with the same leaders together. Values where
+    /// nothing could be told (fewer than two targets with figures, or no difference at all) are left out.
+    fn leads(&self, operation: &str, targets: &[usize]) -> Vec<Lead> {
+        let count = self.words.chart_axis().map_or(1, |axis| axis.values.len());
+        let mut leads: Vec<Lead> = Vec::new();
+        for x in 0..count {
+            let measured: Vec<usize> =
+                targets.iter().copied().filter(|target| self.rate(operation, *target, x).is_some()).collect();
+            let leaders: Vec<usize> = measured
+                .iter()
+                .copied()
+                .filter(|target| !measured.iter().any(|other| self.beats(operation, *other, *target, x)))
+                .collect();
+            if measured.len() < 2 || leaders.len() == measured.len() {
+                continue;
+            }
+            match leads.iter_mut().find(|lead| lead.leaders == leaders) {
+                Some(lead) => lead.positions.push(x),
+                None => leads.push(Lead { leaders, positions: vec![x] }),
+            }
+        }
+        leads
+    }
+
+    /// By how much one leader is ahead of the next, at the first value of the group and at the last:
+    /// `: 5.1 to 5.6 times as fast as on PostgreSQL, the next, at 1 kB`.
+    fn margin(&self, operation: &str, lead: &Lead, targets: &[usize]) -> String {
+        let [leader] = lead.leaders.as_slice() else { return String::new() };
+        let (Some(first), Some(last)) = (lead.positions.first(), lead.positions.last()) else {
+            return String::new();
+        };
+        let ends = if first == last { vec![*first] } else { vec![*first, *last] };
+        let several = ends.len() > 1;
+        let told: Vec<String> = ends
+            .into_iter()
+            .filter_map(|x| {
+                let next = targets.iter().filter(|target| *target != leader).max_by(|a, b| {
+                    self.rate(operation, **a, x)
+                        .unwrap_or(0.0)
+                        .total_cmp(&self.rate(operation, **b, x).unwrap_or(0.0))
+                })?;
+                let (comparison, _) = self.pair(operation, *leader, *next, x)?;
+                let how = HowMuch::of(&gain(comparison)?);
+                let next = &self.words.targets[*next];
+                let place = if several { format!(" {}", range(self.words, &[x])) } else { String::new() };
+                Some(if how.factor {
+                    format!("{} as fast as on {next}{place}", how.amount)
+                } else {
+                    format!("{} faster than on {next}{place}", how.amount)
+                })
+            })
+            .collect();
+        if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+    }
+
+    /// What an acknowledged write survives on the leaders, said in the sentence that ranks them.
+    fn caveat(&self, leads: &[Lead]) -> String {
+        let mut told: Vec<String> = Vec::new();
+        for leader in leads.iter().flat_map(|lead| &lead.leaders) {
+            let class = self.targets.get(*leader).and_then(|target| target.durability);
+            let text = format!("on {} {}", self.words.targets[*leader], promise(class));
+            if !told.contains(&text) {
+                told.push(text);
+            }
+        }
+        format!(", but the targets promise different things: {}", list(&told))
+    }
+
+    fn pair(&self, operation: &str, a: usize, b: usize, x: usize) -> Option<(&'a Comparison, bool)> {
+        let wanted = Sides::Targets { a: a.min(b), b: a.max(b) };
+        let series =
+            self.series.iter().find(|series| *series.sides == wanted && series.operation == operation)?;
+        Some((series.at(x)?, a < b))
+    }
+
+    fn beats(&self, operation: &str, a: usize, b: usize, x: usize) -> bool {
+        a != b
+            && self.pair(operation, a, b, x).is_some_and(|(comparison, forward)| {
+                comparison.result == if forward { Faster } else { Slower }
+            })
+    }
+
+    /// The median rate of a target's baseline at a horizontal value.
+    fn rate(&self, operation: &str, target: usize, x: usize) -> Option<f64> {
+        let chart = self.words.chart_axis();
+        let x: Option<AxisValue> = chart.and_then(|axis| axis.sorted().get(x).cloned());
+        self.cells
+            .iter()
+            .filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat)
+            .filter(|cell| cell.target_index == target && cell.operation == operation)
+            .find(|cell| {
+                self.words.axes.iter().all(|axis| {
+                    let here = chart.is_some_and(|chart| chart.name == axis.name);
+                    let wanted = if here { x.as_ref() } else { axis.baseline() };
+                    cell.axes.get(&axis.name) == wanted
+                })
+            })
+            .and_then(|cell| cell.ops_per_second)
+            .map(|rate| rate.median)
+    }
+}

@@ -1,0 +1,140 @@
+//! The figures as a table of texts, for all renderings that show one.
+
+use crate::format::{figure, micros, short_figure};
+use crate::summary::{CellFigures, Rate, Status, Summary};
+use kurabe_core::units;
+
+/// A table of one operation.
+pub(crate) struct Table {
+    pub operation: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<String>>,
+}
+
+pub(crate) struct Column {
+    pub head: String,
+    /// Whether its cells are figures, aligned at the right.
+    pub right: bool,
+    /// Which columns go first where there is no room: the highest.
+    pub spare: u8,
+}
+
+/// The cells that have figures, one table for each operation. Repeats of the baseline are left out: they are the
+/// noise floor.
+pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
+    let words = &summary.words;
+    let mut tables = Vec::new();
+    for operation in &words.operations {
+        let cells: Vec<&CellFigures> = summary
+            .cells
+            .iter()
+            .filter(|cell| {
+                cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+            })
+            .collect();
+        if cells.is_empty() {
+            continue;
+        }
+        let mut columns = Vec::new();
+        let mut rows: Vec<Vec<String>> = cells.iter().map(|_| Vec::new()).collect();
+        let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellFigures) -> String| {
+            columns.push(Column { head: head.to_owned(), right, spare });
+            for (row, cell) in rows.iter_mut().zip(&cells) {
+                row.push(text(cell));
+            }
+        };
+        if words.several_targets() {
+            add("target", false, 0, &|cell| words.targets[cell.target_index].clone());
+        }
+        for axis in words.chart_axis().into_iter().chain(words.varying()) {
+            let right = axis.kind != crate::words::Kind::Word;
+            add(&axis.name, right, 0, &|cell| axis.show_of(&cell.axes));
+        }
+        add("ops/s", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, |rate| figure(rate.median)));
+        add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
+        add("p50", true, 1, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p50)));
+        add("p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
+        add("max", true, 5, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.max)));
+        add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
+        add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
+        tables.push(Table { operation: operation.name.clone(), columns, rows });
+    }
+    tables
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// `12.1k – 12.6k`.
+pub(crate) fn interval(rate: &Rate) -> String {
+    match (rate.low, rate.high) {
+        (Some(low), Some(high)) => format!("{} – {}", short_figure(low), short_figure(high)),
+        _ => dash(),
+    }
+}
+
+/// The axes that do not vary, with their value: they stand above the table.
+pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
+    let words = &summary.words;
+    let shown = words.chart_axis().map(|axis| axis.name.clone());
+    words
+        .axes
+        .iter()
+        .filter(|axis| !axis.varies() && Some(&axis.name) != shown.as_ref())
+        .filter_map(|axis| Some(format!("{} {}", axis.name, axis.show(axis.baseline()?))))
+        .collect()
+}
+
+/// Cells without figures, those of one target and reason together: what is lacking, and why.
+pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
+    let words = &summary.words;
+    let mut all: Vec<Lacking> = Vec::new();
+    for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
+        let values: Vec<String> = words
+            .chart_axis()
+            .into_iter()
+            .chain(words.varying())
+            .filter(|axis| axis.varies())
+            .map(|axis| cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value)))
+            .collect();
+        let repeat = if cell.baseline_repeat { " (repeat)" } else { "" };
+        let place = format!("{}{repeat}", values.join(", "));
+        let reason = cell.reason.clone().unwrap_or_default();
+        let target = words.targets[cell.target_index].clone();
+        let same = |other: &&mut Lacking| {
+            other.target == target
+                && other.status == cell.status
+                && other.reason == reason
+                && other.place == place
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => known.operations.push(words.plural(&cell.operation)),
+            None => all.push(Lacking {
+                target,
+                place,
+                operations: vec![words.plural(&cell.operation)],
+                status: cell.status,
+                reason,
+            }),
+        }
+    }
+    all
+}
+
+pub(crate) struct Lacking {
+    pub target: String,
+    pub place: String,
+    pub operations: Vec<String>,
+    pub status: Status,
+    pub reason: String,
+}
+
+impl Lacking {
+    pub fn status_word(&self) -> &'static str {
+        match self.status {
+            Status::Failed => "failed",
+            Status::Ok | Status::Unavailable => "not available",
+        }
+    }
+}

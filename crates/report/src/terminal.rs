@@ -1,0 +1,296 @@
+//! The report for a terminal: tables, what has no figures, verdicts, and what they rest on.
+
+use crate::format::{capital, command_line, list, moment, nanos, percent};
+use crate::summary::{Status, Summary};
+use crate::table::{Table, fixed_axes, lacking, tables};
+use kurabe_core::units;
+use std::fmt::Write as _;
+
+/// How the report is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Columns of the terminal; at least 60 are used. Text is wrapped, and columns that do not fit are left out.
+    pub width: usize,
+    /// Whether to use colours and bold type (ANSI escapes).
+    pub color: bool,
+    /// Whether to show the sentence of every pair of levels and targets, not only what follows from them.
+    pub details: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { width: 100, color: false, details: false }
+    }
+}
+
+/// The report as text that ends with a newline.
+pub fn render(summary: &Summary, options: &Options) -> String {
+    let mut page = Page { text: String::new(), width: options.width.clamp(60, 200), color: options.color };
+    let title = format!("{} · {}", summary.experiment, summary.run);
+    page.line(&page.bold(&title));
+    if let Some(question) = &summary.question {
+        page.paragraph(question, 0);
+    }
+    page.gap();
+    let fixed = fixed_axes(summary);
+    for table in tables(summary) {
+        page.table(&table, &fixed, summary);
+    }
+    page.lacking(summary);
+    page.heading("Verdict");
+    for sentence in &summary.summary {
+        page.item(sentence);
+    }
+    if options.details && !summary.details.is_empty() {
+        page.gap();
+        page.heading("In particular");
+        for sentence in &summary.details {
+            page.item(sentence);
+        }
+    }
+    page.gap();
+    page.trust(summary);
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    fn gap(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.styled(text, "1")
+    }
+
+    fn styled(&self, text: &str, code: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.bold(text);
+        self.line(&text);
+    }
+
+    fn paragraph(&mut self, text: &str, indent: usize) {
+        for part in wrap(text, self.width.saturating_sub(indent)) {
+            self.line(&format!("{}{part}", " ".repeat(indent)));
+        }
+    }
+
+    fn item(&mut self, text: &str) {
+        for (n, part) in wrap(text, self.width - 2).iter().enumerate() {
+            let mark = if n == 0 { "• " } else { "  " };
+            self.line(&format!("{mark}{part}"));
+        }
+    }
+
+    fn table(&mut self, table: &Table, fixed: &[String], summary: &Summary) {
+        let words = &summary.words;
+        let rounds = crate::phrase::rounds(summary.rounds);
+        let target =
+            if words.several_targets() { String::new() } else { format!(" on {}", words.targets.join("")) };
+        self.heading(&format!("{}{target}, {rounds}", capital(&words.plural(&table.operation))));
+        if !fixed.is_empty() {
+            self.paragraph(&fixed.join(" · "), 0);
+        }
+        let widths: Vec<usize> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| {
+                let cells = table.rows.iter().map(|row| length(&row[at]));
+                cells.chain([length(&column.head)]).max().unwrap_or(0)
+            })
+            .collect();
+        let shown = fitting(table, &widths, self.width);
+        let head: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
+        let head = row(table, &head, &widths, &shown);
+        let head = self.styled(&head, "2");
+        self.line(&head);
+        for cells in &table.rows {
+            self.line(&row(table, cells, &widths, &shown));
+        }
+        self.gap();
+    }
+
+    fn lacking(&mut self, summary: &Summary) {
+        let lacking = lacking(summary);
+        if lacking.is_empty() {
+            return;
+        }
+        self.heading("Without figures");
+        for entry in &lacking {
+            let code = if entry.status == Status::Failed { "31" } else { "33" };
+            let place = if entry.place.is_empty() { String::new() } else { format!(", {}", entry.place) };
+            let text = format!(
+                "{}{place}, {}: {}: {}",
+                entry.target,
+                list(&entry.operations),
+                entry.status_word(),
+                entry.reason
+            );
+            for (n, part) in wrap(&text, self.width - 2).iter().enumerate() {
+                let mark = if n == 0 { self.styled("✗", code) + " " } else { "  ".to_owned() };
+                self.line(&format!("{mark}{part}"));
+            }
+        }
+        self.gap();
+    }
+
+    fn trust(&mut self, summary: &Summary) {
+        self.heading("What this rests on");
+        self.paragraph(&summary.scope, 0);
+        for note in trust(summary) {
+            self.paragraph(&note, 0);
+        }
+        for note in &summary.notes {
+            self.item(note);
+        }
+        let machine = &summary.machine;
+        let memory = if machine.memory_bytes == 0 {
+            String::new()
+        } else {
+            format!(", {}", units::size(machine.memory_bytes))
+        };
+        self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system), 0);
+        let began = moment(summary.began);
+        self.paragraph(
+            &format!(
+                "Kurabe {}, {began}, seed {}: {}",
+                summary.kurabe,
+                summary.seed,
+                command_line(&summary.command)
+            ),
+            0,
+        );
+    }
+}
+
+/// Noise floor, overhead, cost of the checks and durability, a sentence each.
+pub(crate) fn trust(summary: &Summary) -> Vec<String> {
+    let words = &summary.words;
+    let mut all = Vec::new();
+    all.push(match summary.noise_floor {
+        Some(floor) => {
+            let of_each: Vec<String> = summary
+                .noise_floors
+                .iter()
+                .map(|floor| {
+                    let name = summary.targets.iter().position(|target| target.name == floor.target);
+                    let name =
+                        name.and_then(|index| words.targets.get(index)).filter(|_| words.several_targets());
+                    let name = name.map_or_else(String::new, |name| format!(" on {name}"));
+                    format!("{}{name} {}", words.plural(&floor.operation), percent(floor.noise_floor))
+                })
+                .collect();
+            format!(
+                "Noise floor: the baseline, measured twice in each round, may differ from itself by {} ({}).",
+                percent(floor),
+                of_each.join(", ")
+            )
+        }
+        None => "Noise floor: not measured (it takes a repeated baseline and two rounds).".to_owned(),
+    });
+    if !summary.overhead.is_empty() {
+        let each: Vec<String> =
+            summary.overhead.iter().map(|o| format!("{} per {}", nanos(o.ns_per_op), o.operation)).collect();
+        all.push(format!(
+            "The tool itself costs {} (baseline, measured on a target that answers at once).",
+            list(&each)
+        ));
+    }
+    let share = summary.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp);
+    let (reads, writes) = summary
+        .cells
+        .iter()
+        .fold((0, 0), |(reads, writes), cell| (reads + cell.verified.reads, writes + cell.verified.writes));
+    let checked = match (reads, writes) {
+        (0, 0) => "Nothing was verified".to_owned(),
+        (reads, 0) => format!("Verified: {} answers byte for byte", units::count(reads)),
+        (0, writes) => format!("Verified: {} writes counted on the server", units::count(writes)),
+        (reads, writes) => format!(
+            "Verified: {} answers byte for byte, {} writes counted on the server",
+            units::count(reads),
+            units::count(writes)
+        ),
+    };
+    let cost = share.map_or_else(String::new, |share| {
+        format!("; checking took at most {} of the client's CPU", percent(share))
+    });
+    all.push(format!("{checked}{cost}."));
+    for (target, name) in summary.targets.iter().zip(&words.targets) {
+        let settings: Vec<String> =
+            target.durability_settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let settings =
+            if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
+        let class = target.durability.map_or_else(|| "none".to_owned(), |class| class.to_string());
+        let version = if target.version.is_empty() { String::new() } else { format!(" {}", target.version) };
+        all.push(format!("Durability of {name}{version}: {class}: {}{settings}.", target.durability_promise));
+    }
+    all
+}
+
+/// Which columns fit: the most dispensable go first.
+fn fitting(table: &Table, widths: &[usize], width: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    loop {
+        let needed: usize = shown.iter().map(|at| widths[*at] + 2).sum::<usize>().saturating_sub(2);
+        let spare = shown.iter().copied().filter(|at| table.columns[*at].spare > 0);
+        match spare.max_by_key(|at| table.columns[*at].spare) {
+            Some(at) if needed > width => shown.retain(|other| *other != at),
+            _ => return shown,
+        }
+    }
+}
+
+fn row(table: &Table, cells: &[String], widths: &[usize], shown: &[usize]) -> String {
+    let padded: Vec<String> = shown
+        .iter()
+        .map(|at| {
+            let space = " ".repeat(widths[*at].saturating_sub(length(&cells[*at])));
+            if table.columns[*at].right {
+                format!("{space}{}", cells[*at])
+            } else {
+                format!("{}{space}", cells[*at])
+            }
+        })
+        .collect();
+    padded.join("  ")
+}
+
+/// Columns that a text takes: one a character, which holds for all that we write.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks a text into lines of at most `width` columns, between words only. Control characters are left out, so that
+/// a server's message cannot move the cursor.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    for word in plain.split(' ').filter(|word| !word.is_empty()) {
+        if !line.is_empty() && length(&line) + 1 + length(word) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let _ = write!(line, "{word}");
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}

@@ -1,0 +1,65 @@
+//! Every rendering of fixed runs, compared with what it was. `KURABE_BLESS=1 cargo test -p kurabe-report` accepts changes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{INFO, Scenario, troubled};
+use kurabe_core::run::Run;
+use kurabe_report::{Summary, analyse, csv, json, markdown, terminal};
+use std::fs;
+use std::path::Path;
+
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("KURABE_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    if wanted != text {
+        let line = wanted
+            .lines()
+            .zip(text.lines())
+            .position(|(a, b)| a != b)
+            .unwrap_or_else(|| wanted.lines().count().min(text.lines().count()));
+        panic!(
+            "{name} changed at line {}:\n  was: {}\n  is:  {}\nlook at it, then accept it with KURABE_BLESS=1",
+            line + 1,
+            wanted.lines().nth(line).unwrap_or("(end)"),
+            text.lines().nth(line).unwrap_or("(end)")
+        );
+    }
+}
+
+fn summary(run: &Run) -> Summary {
+    analyse(run, Some(&INFO))
+}
+
+fn runs() -> Vec<(&'static str, Run)> {
+    vec![
+        ("one-target", Scenario::default().run()),
+        (
+            "two-targets",
+            Scenario { targets: vec!["sqlite", "postgres"], compress: vec!["none"], ..Scenario::default() }
+                .run(),
+        ),
+        ("troubled", troubled()),
+        ("one-round", Scenario { rounds: 1, ..Scenario::default() }.run()),
+    ]
+}
+
+#[test]
+fn renderings_are_what_they_were() {
+    for (name, run) in runs() {
+        let summary = summary(&run);
+        let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };
+        let narrow = terminal::Options { width: 80, color: true, details: false };
+        golden(&format!("{name}.110.txt"), &terminal::render(&summary, &wide));
+        golden(&format!("{name}.80.ansi"), &terminal::render(&summary, &narrow));
+        golden(&format!("{name}.md"), &markdown::render(&summary));
+        golden(&format!("{name}.csv"), &csv::render(&summary));
+        golden(&format!("{name}.json"), &json::render(&summary));
+    }
+}
