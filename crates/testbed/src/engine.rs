@@ -53,11 +53,14 @@ pub(crate) trait Engine: Sync {
         Ok(())
     }
 
-    /// Makes what the first start needs, and says which programs must run before it, in this order.
+    /// Writes what the first start needs, and says which programs make the data folder, in this order.
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError>;
 
-    /// All that [`Engine::prepare`] asked for has run: a good moment to keep a copy for next time.
-    fn prepared(&self, _site: &Site) {}
+    /// Does the data folder hold nothing of this start's own, so that a copy of it serves other starts?
+    fn is_like_any_other(&self, site: &Site) -> bool;
+
+    /// Takes out of a data folder what no two servers should share.
+    fn make_unique(&self, _site: &Site) {}
 
     /// How the server is run; `first` is true until it has answered once.
     fn command(&self, site: &Site, first: bool) -> Launch;
@@ -71,9 +74,10 @@ pub(crate) trait Engine: Sync {
     /// Where clients find it, without a password.
     fn url(&self, site: &Site) -> String;
 
-    /// The signal that asks it to stop soon and cleanly.
+    /// The signal that ends it. Its data goes with it, so none is given time to save them: that takes some servers
+    /// seconds, and the disk of a measurement that follows. It must leave nothing outside its folder, though.
     fn stop_signal(&self) -> Signal {
-        Signal::TERM
+        Signal::KILL
     }
 }
 

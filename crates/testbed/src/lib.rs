@@ -25,6 +25,7 @@ mod process;
 mod programs;
 mod registry;
 mod server;
+mod template;
 pub mod testing;
 mod tls;
 mod wire;

@@ -54,6 +54,11 @@ impl Engine for MariaDb {
         Ok(vec![family::as_root(install)])
     }
 
+    /// The page size is fixed when it is made.
+    fn is_like_any_other(&self, site: &Site) -> bool {
+        !site.spec.settings.iter().any(|(key, _)| key.replace('-', "_") == "innodb_page_size")
+    }
+
     fn command(&self, site: &Site, first: bool) -> Launch {
         let launch = family::serve(Launch::new(&site.installed.program).arg("--no-defaults"), site);
         if first { family::with_init_file(launch, &site.dir) } else { launch }

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::Signal;
-
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Launch, Missing, Site};
 use crate::options::Spec;
@@ -69,6 +67,11 @@ impl Engine for Memcached {
         Ok(Vec::new())
     }
 
+    /// There is none.
+    fn is_like_any_other(&self, _site: &Site) -> bool {
+        false
+    }
+
     fn command(&self, site: &Site, _first: bool) -> Launch {
         let mut launch = Launch::new(&site.installed.program)
             .arg("--listen=127.0.0.1")
@@ -105,10 +108,5 @@ impl Engine for Memcached {
 
     fn url(&self, site: &Site) -> String {
         format!("memcached://127.0.0.1:{}", site.port)
-    }
-
-    /// It has nothing to bring to an end, and looks for a politer signal only once a second.
-    fn stop_signal(&self) -> Signal {
-        Signal::KILL
     }
 }

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -111,34 +110,21 @@ impl Engine for MySql {
 
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
         family::init_file(site)?;
-        if template(site).is_some_and(|template| copy_folder(&template, &site.data()).is_ok()) {
-            return Ok(Vec::new());
-        }
-        // A copy that broke off is no data folder.
-        let _ = fs::remove_dir_all(site.data());
         let initialize =
             launch(&site.installed.program).arg("--initialize-insecure").path("datadir", &site.data());
         Ok(vec![family::as_root(initialize)])
     }
 
-    /// Keeps an empty data folder for next time: making one takes several times as long as copying it.
-    fn prepared(&self, site: &Site) {
-        let Some(template) = template(site).filter(|template| !template.exists()) else { return };
-        let Some(parent) = template.parent() else { return };
-        let keep = || -> std::io::Result<()> {
-            fs::create_dir_all(parent)?;
-            let unfinished = tempfile::Builder::new()
-                .prefix(".unfinished-")
-                .permissions(PermissionsExt::from_mode(0o700))
-                .tempdir_in(parent)?;
-            let copy = unfinished.path().join("data");
-            copy_folder(&site.data(), &copy)?;
-            // A server makes an identity of its own when it finds none.
-            fs::remove_file(copy.join("auto.cnf"))?;
-            fs::rename(copy, &template)
-        };
-        // Only time is lost without it.
-        let _ = keep();
+    /// The settings that a data folder is made with, and that no start can change, make their own.
+    fn is_like_any_other(&self, site: &Site) -> bool {
+        let fixed =
+            |key: &str| matches!(&*key.replace('-', "_"), "lower_case_table_names" | "innodb_page_size");
+        !site.spec.settings.iter().any(|(key, _)| fixed(key))
+    }
+
+    /// A server makes an identity of its own when it finds none.
+    fn make_unique(&self, site: &Site) {
+        let _ = fs::remove_file(site.data().join("auto.cnf"));
     }
 
     fn command(&self, site: &Site, first: bool) -> Launch {
@@ -160,30 +146,4 @@ impl Engine for MySql {
     fn url(&self, site: &Site) -> String {
         format!("mysql://root@127.0.0.1:{}/kurabe", site.port)
     }
-}
-
-/// Where an empty data folder of this version is kept. Settings that must be fixed when the folder is made
-/// (`lower_case_table_names`, `innodb_page_size`) are not in it: such a start makes its own.
-fn template(site: &Site) -> Option<PathBuf> {
-    let fixed = |key: &str| matches!(&*key.replace('-', "_"), "lower_case_table_names" | "innodb_page_size");
-    if site.spec.settings.iter().any(|(key, _)| fixed(key)) {
-        return None;
-    }
-    let user = rustix::process::geteuid().as_raw();
-    Some(programs::cache()?.join("templates").join(format!("mysql-{}-{user}", site.installed.version)))
-}
-
-/// Copies plain files and folders with their permissions. Links and the like are in no fresh data folder.
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    fs::set_permissions(to, fs::metadata(from)?.permissions())
 }

@@ -23,6 +23,9 @@ pub struct StartOptions {
     pub password: Option<String>,
     /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
     pub base: Option<PathBuf>,
+    /// Write the new data folder to the disk before the server starts, so that the system does not do it later, in
+    /// the middle of a measurement. Tests do without.
+    pub settle: bool,
     /// How long the server may take until it answers.
     pub patience: Duration,
 }
@@ -36,6 +39,7 @@ impl StartOptions {
             tls: false,
             password: None,
             base: None,
+            settle: true,
             patience: Duration::from_secs(60),
         }
     }
@@ -75,6 +79,7 @@ impl StartOptions {
             tls: self.tls,
             password: self.password.clone(),
             base: self.base.clone(),
+            settle: self.settle,
             patience_ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
         }
     }
@@ -88,6 +93,7 @@ pub(crate) struct Spec {
     pub tls: bool,
     pub password: Option<String>,
     pub base: Option<PathBuf>,
+    pub settle: bool,
     pub patience_ms: u64,
 }
 

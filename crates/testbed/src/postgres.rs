@@ -94,6 +94,11 @@ impl Engine for Postgres {
         Ok(vec![initdb, create])
     }
 
+    /// A password is in it.
+    fn is_like_any_other(&self, site: &Site) -> bool {
+        site.spec.password.is_none()
+    }
+
     fn command(&self, site: &Site, _first: bool) -> Launch {
         // The last word counts: ours comes after the caller's.
         let mut settings = site.spec.settings.clone();
@@ -124,8 +129,8 @@ impl Engine for Postgres {
         format!("postgres://kurabe@127.0.0.1:{}/kurabe", site.port)
     }
 
-    /// "Fast shutdown": sessions are ended, not waited for.
+    /// "Immediate shutdown": it saves nothing, but ends its processes and gives its shared memory back to the system.
     fn stop_signal(&self) -> Signal {
-        Signal::INT
+        Signal::QUIT
     }
 }

@@ -32,7 +32,10 @@ pub fn server(engine: &str) -> Option<Server> {
 #[must_use]
 #[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
 pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
-    let started = guard_program().and_then(|program| start(engine, &choose(StartOptions::new(program))));
+    let started = guard_program().and_then(|program| {
+        let options = StartOptions { settle: false, ..StartOptions::new(program) };
+        start(engine, &choose(options))
+    });
     match started {
         Ok(server) => Some(server),
         Err(error) if error.is_not_installed() && !required() => {

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "a program speaks to its user")]
 fn up(engine: &str, settings: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut options = StartOptions::new(std::env::current_exe()?);
+    let mut options = StartOptions { settle: false, ..StartOptions::new(std::env::current_exe()?) };
     for setting in settings {
         let text = setting.to_str().ok_or("a setting is not UTF-8")?;
         let (key, value) = text.split_once('=').unwrap_or((text, ""));

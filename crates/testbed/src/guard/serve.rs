@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -18,7 +19,7 @@ use crate::account;
 use crate::engine::{Engine, Launch, Site};
 use crate::folder::{self, Folder};
 use crate::options::Spec;
-use crate::{log, port, registry, tls};
+use crate::{log, port, registry, template, tls};
 
 /// How long a server may take to stop before it is killed. Its data is thrown away, so nothing is lost by that.
 const GRACE: Duration = Duration::from_secs(5);
@@ -82,6 +83,13 @@ fn report(report: &Report) {
     }
 }
 
+/// Waits until what was just written is on the disk: else the system would write it during a measurement.
+fn settle(dir: &Path) -> Result<(), TestbedError> {
+    let failed = || TestbedError::io(format!("writing {} to the disk", dir.display()));
+    let file = fs::File::open(dir).map_err(failed())?;
+    rustix::fs::syncfs(file).map_err(|error| failed()(error.into()))
+}
+
 struct Guard {
     engine: &'static dyn Engine,
     site: Site,
@@ -119,10 +127,10 @@ impl Guard {
         if self.site.spec.tls {
             self.site.tls = Some(tls::make(&self.site.dir, self.site.account.as_ref())?);
         }
-        for step in self.engine.prepare(&self.site)? {
-            self.run_step(&step, deadline)?;
+        self.make_data(deadline)?;
+        if self.site.spec.settle {
+            settle(&self.site.dir)?;
         }
-        self.engine.prepared(&self.site);
         let mut lost = 0;
         loop {
             self.site.port = port::free()?;
@@ -139,6 +147,23 @@ impl Guard {
         for secret in ["password", "init.sql"] {
             let _ = fs::remove_file(self.site.dir.join(secret));
         }
+        Ok(())
+    }
+
+    /// Copies a data folder that was kept, or makes one.
+    fn make_data(&mut self, deadline: Instant) -> Result<(), TestbedError> {
+        let steps = self.engine.prepare(&self.site)?;
+        let name = self.engine.name();
+        let common = self.engine.is_like_any_other(&self.site);
+        if !(common && template::fetch(name, &self.site)) {
+            for step in steps {
+                self.run_step(&step, deadline)?;
+            }
+            if common {
+                template::keep(name, &self.site);
+            }
+        }
+        self.engine.make_unique(&self.site);
         Ok(())
     }
 
@@ -289,11 +314,11 @@ impl Guard {
         }
     }
 
-    fn tail(&self, path: &std::path::Path) -> String {
+    fn tail(&self, path: &Path) -> String {
         log::tail(path, self.site.spec.password.as_deref())
     }
 
-    fn failed(&self, what: String, path: &std::path::Path) -> TestbedError {
+    fn failed(&self, what: String, path: &Path) -> TestbedError {
         TestbedError::Failed { engine: self.engine.name().to_owned(), what, log: self.tail(path) }
     }
 

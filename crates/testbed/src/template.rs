@@ -1,0 +1,105 @@
+//! Empty data folders, kept for next time: making one takes a server several times as long as copying it does.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use crate::account::Account;
+use crate::engine::Site;
+use crate::programs;
+
+/// Where a fresh data folder of this very program is kept for this user, if it can be.
+fn place(engine: &str, site: &Site) -> Option<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let Site { installed, .. } = site;
+    // Another build of the same version has hardly the same size.
+    let bytes = installed.program.metadata().ok()?.len();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
+    let version: String = installed.version.chars().map(plain).collect();
+    Some(programs::cache()?.join("templates").join(format!("{engine}-{version}-{bytes}-{user}")))
+}
+
+/// Copies a kept folder to the server's. False if there is none; then the server's is not there either.
+pub(crate) fn fetch(engine: &str, site: &Site) -> bool {
+    let Some(place) = place(engine, site).filter(|place| is_ours(place)) else { return false };
+    let copied = copy(&place, &site.data(), site.account.as_ref());
+    if copied.is_err() {
+        // A copy that broke off is no data folder.
+        let _ = fs::remove_dir_all(site.data());
+    }
+    copied.is_ok()
+}
+
+/// Keeps a copy of the server's folder, which no server has run on yet. Only time is lost if it cannot.
+pub(crate) fn keep(engine: &str, site: &Site) {
+    let Some(place) = place(engine, site).filter(|place| !place.exists()) else { return };
+    let Some(parent) = place.parent() else { return };
+    // Under another name first, so that a half-made one is never taken for whole.
+    let save = || -> io::Result<()> {
+        fs::create_dir_all(parent)?;
+        let private = PermissionsExt::from_mode(0o700);
+        let unfinished =
+            tempfile::Builder::new().prefix(".unfinished-").permissions(private).tempdir_in(parent)?;
+        let whole = unfinished.path().join("data");
+        copy(&site.data(), &whole, None)?;
+        fs::rename(whole, &place)
+    };
+    let _ = save();
+}
+
+fn is_ours(place: &Path) -> bool {
+    place.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Copies files and folders with their permissions, for `owner`. No fresh data folder holds links or the like; one
+/// that does is not copied.
+fn copy(from: &Path, to: &Path, owner: Option<&Account>) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target, owner)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &target)?;
+            give(&target, owner)?;
+        } else {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+    }
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    give(to, owner)
+}
+
+fn give(path: &Path, owner: Option<&Account>) -> io::Result<()> {
+    owner.map_or(Ok(()), |account| chown(path, Some(account.uid), Some(account.gid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_same_content_and_permissions() {
+        let base = tempfile::tempdir().unwrap();
+        let (from, to) = (base.path().join("from"), base.path().join("to"));
+        fs::create_dir_all(from.join("inner")).unwrap();
+        fs::write(from.join("inner/file"), "text").unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(from.join("inner"), PermissionsExt::from_mode(0o700)).unwrap();
+        fs::set_permissions(from.join("inner/file"), PermissionsExt::from_mode(0o640)).unwrap();
+        copy(&from, &to, None).unwrap();
+        assert_eq!(fs::read_to_string(to.join("inner/file")).unwrap(), "text");
+        assert_eq!((mode(&to.join("inner")), mode(&to.join("inner/file"))), (0o700, 0o640));
+    }
+
+    #[test]
+    fn a_folder_with_a_link_is_not_copied() {
+        let base = tempfile::tempdir().unwrap();
+        let from = base.path().join("from");
+        fs::create_dir(&from).unwrap();
+        std::os::unix::fs::symlink("/etc", from.join("link")).unwrap();
+        assert!(copy(&from, &base.path().join("to"), None).is_err());
+    }
+}
