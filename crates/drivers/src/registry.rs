@@ -32,8 +32,7 @@ pub struct DriverInfo {
 
 /// All drivers, one line each, in the order in which they are listed.
 pub static DRIVERS: &[&DriverInfo] = &[
-    // &crate::postgres::INFO,
-    &crate::mysql::INFO,
+    &crate::sqlite::INFO,
     &crate::null::INFO,
 ];
 

@@ -1,0 +1,110 @@
+//! SQLite's part of the house rules: its catalogue, and a lock that ends with the process.
+
+use super::DIALECT;
+use super::error::explain;
+use crate::sql::{Dialect, House};
+use kurabe_core::{Error, ErrorKind, Result};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+pub(super) struct SqliteHouse {
+    connection: Connection,
+    lock_path: PathBuf,
+    lock: Option<File>,
+}
+
+impl SqliteHouse {
+    pub(super) fn new(connection: Connection, lock_path: PathBuf) -> Self {
+        Self { connection, lock_path, lock: None }
+    }
+}
+
+impl House for SqliteHouse {
+    fn dialect(&self) -> &Dialect {
+        &DIALECT
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(|e| explain(&e))
+    }
+
+    fn column(&mut self, sql: &str) -> Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.connection.prepare(sql)?;
+            let rows = statement.query_map([], |row| row.get::<_, Value>(0))?;
+            rows.map(|value| {
+                Ok(match value? {
+                    Value::Text(text) => text,
+                    Value::Integer(n) => n.to_string(),
+                    _ => String::new(),
+                })
+            })
+            .collect()
+        };
+        read().map_err(|e| explain(&e))
+    }
+
+    fn table_exists(&mut self, name: &str) -> Result<bool> {
+        // Tables, views and indexes share their names; so they do without regard to case.
+        self.connection
+            .query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE", [name], |_| Ok(()))
+            .optional()
+            .map(|found| found.is_some())
+            .map_err(|e| explain(&e))
+    }
+
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.lock.is_none() {
+            self.lock = Some(take_lock(&self.lock_path, run)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whoever holds the lock removes the file before it lets go.
+impl Drop for SqliteHouse {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            let _ = fs::remove_file(&self.lock_path);
+        }
+    }
+}
+
+/// The system's lock on a file beside the database (`flock`): it ends with the process, however that ends.
+fn take_lock(path: &Path, run: &str) -> Result<File> {
+    let failed = |error: &std::io::Error| {
+        Error::new(ErrorKind::NotPermitted, format!("sqlite: cannot lock {}: {error}", path.display()))
+    };
+    loop {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| failed(&e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                let by = if holder.is_empty() { "another run".to_owned() } else { holder.trim().to_owned() };
+                return Err(Error::new(ErrorKind::InUse, format!("sqlite: the database is in use by {by}"))
+                    .hint("wait for it to end, or name another file"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&error)),
+        }
+        // The holder before may have removed the file between our opening and our locking it: then we hold the lock
+        // of a file that nobody else will find.
+        let ours = file.metadata().map_err(|e| failed(&e))?;
+        if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            let who = format!("run {run} (process {})\n", std::process::id());
+            file.set_len(0).and_then(|()| file.write_all(who.as_bytes())).map_err(|e| failed(&e))?;
+            return Ok(file);
+        }
+    }
+}

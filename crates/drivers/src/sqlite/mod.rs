@@ -1,0 +1,180 @@
+//! SQLite, in this process: the embedded default.
+//!
+//! Each session is a connection of its own to one file, as each thread of an application would have. Without a path
+//! the file lies in a temporary folder that goes with the driver. `sqlite:///x.db` is relative to the working folder,
+//! as `sqlite:x.db` is; an absolute path is `sqlite:/x.db`.
+
+mod error;
+mod file;
+mod house;
+mod session;
+mod settings;
+
+use crate::registry::{DriverInfo, OptionInfo};
+use crate::sql::{Dialect, Placeholder, SqlNamespace, on_conflict_do_update};
+use error::explain;
+use file::Place;
+use kurabe_core::collection::FieldType;
+use kurabe_core::driver::{
+    ConnectOptions, Driver, Limit as Most, Limits, Namespace, ServerFacts, Session, Support,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use settings::Settings;
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["sqlite"],
+    engine: "SQLite",
+    about: "embedded, in this process; needs no server",
+    url: "sqlite:[path]",
+    options: &[
+        OptionInfo {
+            name: "journal_mode",
+            help: "delete, truncate, persist, memory, wal or off (default wal)",
+        },
+        OptionInfo { name: "synchronous", help: "off, normal, full or extra (default full)" },
+        OptionInfo {
+            name: "cache_size",
+            help: "page cache of each connection, as a size (2m) or as SQLite's own number",
+        },
+        OptionInfo { name: "busy_timeout", help: "how long a write waits for another's (default 5s)" },
+        OptionInfo { name: "mmap_size", help: "how much of the file is read by memory mapping (default 0)" },
+        OptionInfo { name: "page_size", help: "bytes of a page, for a new file (default 4096)" },
+        OptionInfo {
+            name: "wal_autocheckpoint",
+            help: "pages of WAL after which it is written back (default 1000)",
+        },
+    ],
+    open,
+};
+
+/// SQLite's SQL. Text compares by bytes there unless told otherwise.
+pub static DIALECT: Dialect = Dialect {
+    engine: "SQLite",
+    quote: '"',
+    placeholder: Placeholder::Question,
+    column_type,
+    upsert: on_conflict_do_update,
+    create_tail: Cow::Borrowed(""),
+    clear: "DELETE FROM",
+    ping: "SELECT 1",
+    // A transaction that reads first and writes later would fail where another wrote in between; it takes the write
+    // lock at once instead, and waits for it.
+    begin: "BEGIN IMMEDIATE",
+    commit: "COMMIT",
+    rollback: "ROLLBACK",
+};
+
+fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
+    match kind {
+        // SQLite takes the length for a comment, and does not enforce it.
+        FieldType::Text { max } => format!("VARCHAR({max})").into(),
+        FieldType::LongText => "TEXT".into(),
+        FieldType::Bytes { .. } | FieldType::LongBytes => "BLOB".into(),
+        // Microseconds since 1970: SQLite has no type for a moment.
+        FieldType::Int | FieldType::Timestamp => "INTEGER".into(),
+    }
+}
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let settings = Settings::parse(url)?;
+    Ok(Box::new(Sqlite { place: Place::parse(url)?, settings, ready: Mutex::new(false) }))
+}
+
+struct Sqlite {
+    place: Place,
+    settings: Settings,
+    /// Whether a first connection has made sure that the file is a database and has the settings asked for.
+    ready: Mutex<bool>,
+}
+
+impl Sqlite {
+    fn connection(&self) -> Result<Connection> {
+        {
+            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*ready {
+                self.place.check()?;
+                let connection = self.connect_raw()?;
+                self.settings.set_up(&connection).map_err(|e| e.context(self.place.shown()))?;
+                *ready = true;
+                // Closed only below, after the next is open: the last one to close writes the WAL back.
+                return Ok(connection);
+            }
+        }
+        let connection = self.connect_raw()?;
+        self.settings.apply(&connection).map_err(|e| e.context(self.place.shown()))?;
+        Ok(connection)
+    }
+
+    fn connect_raw(&self) -> Result<Connection> {
+        // No mutex: a connection is used by one thread at a time, which `Session: Send` and `&mut self` see to.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(self.place.path(), flags).map_err(|e| self.place.explain_open(&e))?;
+        if connection.is_readonly("main").map_err(|e| explain(&e))? {
+            return Err(self.place.read_only());
+        }
+        Ok(connection)
+    }
+}
+
+impl Driver for Sqlite {
+    fn describe(&self) -> Result<ServerFacts> {
+        let connection = self.connection()?;
+        let read = Settings::read_back(&connection)?;
+        let volatile = self.place.in_memory();
+        let (durability, mut notes) = settings::durability(&read, volatile);
+        if let Some(note) = self.place.note() {
+            notes.push(note);
+        }
+        let limit = |limit, name: &str| {
+            let most = connection.limit(limit).map_err(|e| explain(&e))?;
+            Ok::<_, Error>(Some(Most { most: most.max(0) as u64, set_by: name.to_owned() }))
+        };
+        Ok(ServerFacts {
+            engine: INFO.engine.to_owned(),
+            version: rusqlite::version().to_owned(),
+            client: "rusqlite 0.41, SQLite compiled in".to_owned(),
+            transport: "in process".to_owned(),
+            durability: Some(durability),
+            durability_settings: read.durability,
+            settings: read.others,
+            limits: Limits {
+                value_bytes: limit(Limit::SQLITE_LIMIT_LENGTH, "SQLITE_MAX_LENGTH")?,
+                parameters: limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, "SQLITE_MAX_VARIABLE_NUMBER")?,
+                ..Limits::default()
+            },
+            notes,
+        })
+    }
+
+    fn supports(&self, _: &Operation) -> Support {
+        Support::Native
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(session::SqliteSession::new(self.connection()?)))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let house = house::SqliteHouse::new(self.connection()?, self.place.lock_path());
+        Ok(Box::new(SqlNamespace::new(house)))
+    }
+}
+
+/// A value for a setting that is not one of its values.
+fn bad_value(option: &str, value: &str, hint: &str) -> Error {
+    Error::new(ErrorKind::Usage, format!("sqlite: {option}={value} is not possible")).hint(hint)
+}

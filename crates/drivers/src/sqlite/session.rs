@@ -1,0 +1,179 @@
+//! A connection with its prepared statements.
+//!
+//! A statement of rusqlite borrows its connection, so that a session cannot keep both side by side without unsafe
+//! code. rusqlite's own cache keeps it instead: a look-up by text, a fraction of a microsecond, finds the statement as
+//! SQLite compiled it. Preparing per request compiles each time all the same, since releasing takes the statement out
+//! of the cache and finalizes it.
+
+use super::DIALECT;
+use super::error::explain;
+use crate::slots::{Slots, check_parameters};
+use crate::sql::{shape, text};
+use kurabe_core::collection::FieldType;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Statements that the cache may hold beyond those in use: none is needed, but rusqlite wants some room.
+const SPARE: usize = 8;
+
+/// Operations whose text is kept; more than any experiment has.
+const TEXTS: usize = 64;
+
+pub(super) struct SqliteSession {
+    connection: Connection,
+    texts: Vec<(Operation, Arc<Statement>)>,
+    slots: Slots<Arc<Statement>>,
+    live: usize,
+    made: u64,
+    capacity: usize,
+}
+
+struct Statement {
+    name: &'static str,
+    sql: String,
+    takes: Vec<FieldType>,
+    gives: Vec<FieldType>,
+    /// Whether it gives rows, `gives` or not.
+    reads: bool,
+}
+
+impl SqliteSession {
+    pub(super) fn new(connection: Connection) -> Self {
+        connection.set_prepared_statement_cache_capacity(SPARE);
+        Self { connection, texts: Vec::new(), slots: Slots::default(), live: 0, made: 0, capacity: SPARE }
+    }
+
+    fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
+        let known = self.texts.iter().find(|(known, _)| known == operation).map(|(_, statement)| statement);
+        // One reference is the table's own; another means that the statement is prepared and not released.
+        if let Some(statement) = known.filter(|statement| Arc::strong_count(statement) == 1) {
+            return Ok(Arc::clone(statement));
+        }
+        let in_use = known.is_some();
+        let shape = shape(operation)?;
+        let mut sql = text(&DIALECT, operation)?;
+        if in_use {
+            // Another text, and so another statement of SQLite's.
+            self.made += 1;
+            // Writing to a String cannot fail.
+            let _ = write!(sql, " -- {}", self.made);
+        }
+        let reads = matches!(operation, Operation::Ping) || !shape.gives.is_empty();
+        let statement = Arc::new(Statement {
+            name: operation.name(),
+            sql,
+            takes: shape.takes,
+            gives: shape.gives,
+            reads,
+        });
+        if !in_use {
+            if self.texts.len() == TEXTS {
+                self.texts.clear();
+            }
+            self.texts.push((operation.clone(), Arc::clone(&statement)));
+        }
+        Ok(statement)
+    }
+}
+
+impl Session for SqliteSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        let statement = self.statement(operation)?;
+        if self.live + SPARE > self.capacity {
+            self.capacity *= 2;
+            self.connection.set_prepared_statement_cache_capacity(self.capacity);
+        }
+        // Compiled here, and put into the cache as it goes out of scope.
+        self.connection.prepare_cached(&statement.sql).map(drop).map_err(|e| explain(&e))?;
+        self.live += 1;
+        Ok(self.slots.insert(statement))
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        out.clear();
+        let statement = self.slots.get(prepared)?;
+        check_parameters(statement.name, statement.takes.len(), parameters.len())?;
+        run(&self.connection, statement, parameters, out).map_err(|error| {
+            out.clear();
+            explain(&error)
+        })
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        let statement = self.slots.remove(&prepared)?;
+        self.live -= 1;
+        let cached = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
+        cached.discard();
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.connection.close().map_err(|(_, error)| {
+            Error::new(ErrorKind::Server, format!("the connection did not close: {}", explain(&error)))
+        })
+    }
+}
+
+fn run(
+    connection: &Connection,
+    statement: &Statement,
+    parameters: &[Value<'_>],
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
+    let mut prepared = connection.prepare_cached(&statement.sql)?;
+    for (i, (value, kind)) in parameters.iter().zip(&statement.takes).enumerate() {
+        prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
+    }
+    if statement.reads {
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next()? {
+            push_row(row, &statement.gives, out)?;
+        }
+    } else {
+        out.set_affected(prepared.raw_execute()? as u64);
+    }
+    Ok(())
+}
+
+/// SQLite keeps text and bytes apart, and finds neither by the other: the field's type decides, not the parameter's.
+fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
+    let of_kind = |bytes| match kind {
+        FieldType::Text { .. } | FieldType::LongText => ValueRef::Text(bytes),
+        _ => ValueRef::Blob(bytes),
+    };
+    match value {
+        Value::Null => ValueRef::Null,
+        Value::Int(n) | Value::Time(n) => ValueRef::Integer(n),
+        Value::Text(text) => of_kind(text.as_bytes()),
+        Value::Bytes(bytes) => of_kind(bytes),
+    }
+}
+
+fn push_row(row: &Row<'_>, gives: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {
+    if gives.is_empty() {
+        return Ok(());
+    }
+    for (i, kind) in gives.iter().enumerate() {
+        match row.get_ref(i)? {
+            ValueRef::Null => out.push_null(),
+            ValueRef::Integer(micros) if *kind == FieldType::Timestamp => out.push_time(micros),
+            ValueRef::Integer(n) => out.push_int(n),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
+            ValueRef::Real(_) => {
+                return Err(rusqlite::Error::InvalidColumnType(
+                    i,
+                    String::new(),
+                    rusqlite::types::Type::Real,
+                ));
+            }
+        }
+    }
+    out.end_row();
+    Ok(())
+}

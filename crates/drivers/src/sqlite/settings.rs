@@ -1,0 +1,263 @@
+//! The PRAGMAs that decide figures: read from the URL, set, and read back from SQLite.
+
+use super::bad_value;
+use super::error::explain;
+use kurabe_core::driver::{DurabilityClass, Setting};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result, units};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use std::time::Duration;
+
+const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
+const SYNCHRONOUS: [&str; 4] = ["off", "normal", "full", "extra"];
+
+/// What the user asked for, or Kurabe's own choice where SQLite's default would not suit a comparison.
+#[derive(Debug)]
+pub(super) struct Settings {
+    journal_mode: &'static str,
+    /// By SQLite's number: a place in [`SYNCHRONOUS`].
+    synchronous: usize,
+    busy_timeout: Duration,
+    /// In SQLite's own form: pages, or KiB where negative.
+    cache_size: Option<i64>,
+    mmap_size: Option<i64>,
+    page_size: Option<i64>,
+    wal_autocheckpoint: Option<i64>,
+}
+
+/// The settings in force on a connection.
+pub(super) struct InForce {
+    pub(super) durability: Vec<Setting>,
+    pub(super) others: Vec<Setting>,
+    journal_mode: String,
+    synchronous: i64,
+}
+
+impl Settings {
+    pub(super) fn parse(url: &TargetUrl) -> Result<Self> {
+        let word = |name: &'static str, words: &[&'static str], default: usize| match url.option(name) {
+            None => Ok(default),
+            Some(text) => words
+                .iter()
+                .position(|word| word.eq_ignore_ascii_case(text))
+                .ok_or_else(|| bad_value(name, text, &format!("one of: {}", words.join(", ")))),
+        };
+        let number = |name: &'static str, parse: fn(&str) -> Option<i64>, hint: &str| {
+            url.option(name).map(|text| parse(text).ok_or_else(|| bad_value(name, text, hint))).transpose()
+        };
+        let size = |text: &str| units::parse_size(text).ok().and_then(|bytes| i64::try_from(bytes).ok());
+        let busy_timeout = match url.option("busy_timeout") {
+            None => Duration::from_secs(5),
+            Some(text) => units::parse_duration(text).map_err(|e| e.context("sqlite: busy_timeout"))?,
+        };
+        Ok(Self {
+            journal_mode: JOURNAL_MODES[word("journal_mode", &JOURNAL_MODES, 4)?],
+            synchronous: word("synchronous", &SYNCHRONOUS, 2)?,
+            busy_timeout: busy_timeout.min(Duration::from_secs(3_600)),
+            cache_size: number("cache_size", cache_size, "write a size such as 64m, or pages such as 2000")?,
+            mmap_size: number("mmap_size", size, "write a size such as 1g")?,
+            page_size: number(
+                "page_size",
+                |text| size_of_page(units::parse_size(text).ok()?),
+                "a power of two from 512 to 65536",
+            )?,
+            wal_autocheckpoint: number(
+                "wal_autocheckpoint",
+                |text| text.parse().ok(),
+                "write a number of pages",
+            )?,
+        })
+    }
+
+    /// Makes the file what was asked for, once, and sees to it that it is.
+    pub(super) fn set_up(&self, connection: &Connection) -> Result<()> {
+        connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
+        // Before the first page is written; no effect afterwards, which is seen below.
+        if let Some(bytes) = self.page_size {
+            set(connection, "page_size", bytes)?;
+        }
+        let mode: String = connection
+            .pragma_update_and_check(None, "journal_mode", self.journal_mode, |row| row.get(0))
+            .map_err(|e| explain(&e))?;
+        if mode != self.journal_mode {
+            let hint = format!("SQLite keeps it at {mode} here");
+            return Err(bad_value("journal_mode", self.journal_mode, &hint));
+        }
+        self.apply(connection)?;
+        for (name, wanted) in self.numbers() {
+            let found = read(connection, name)?;
+            if wanted.is_some_and(|wanted| wanted.to_string() != found) {
+                let hint = match name {
+                    "page_size" => format!("the file has pages of {found} bytes already"),
+                    _ => format!("SQLite allows {found} here"),
+                };
+                return Err(bad_value(name, &wanted.unwrap_or(0).to_string(), &hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what SQLite forgets with each connection, and nothing else, since connecting is itself measured.
+    pub(super) fn apply(&self, connection: &Connection) -> Result<()> {
+        connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
+        // WAL is a property of the file; the other modes are forgotten.
+        if self.journal_mode != "wal" {
+            connection
+                .pragma_update_and_check(None, "journal_mode", self.journal_mode, |_| Ok(()))
+                .map_err(|e| explain(&e))?;
+        }
+        // SQLite as compiled in syncs fully unless told otherwise.
+        if self.synchronous != 2 {
+            set(connection, "synchronous", self.synchronous as i64)?;
+        }
+        for (name, wanted) in self.numbers() {
+            if let Some(wanted) = wanted.filter(|_| name != "page_size") {
+                set(connection, name, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers(&self) -> [(&'static str, Option<i64>); 4] {
+        [
+            ("cache_size", self.cache_size),
+            ("mmap_size", self.mmap_size),
+            ("page_size", self.page_size),
+            ("wal_autocheckpoint", self.wal_autocheckpoint),
+        ]
+    }
+
+    /// What is in force on this connection, as SQLite says it.
+    pub(super) fn read_back(connection: &Connection) -> Result<InForce> {
+        let setting = |name: &str| Ok::<_, Error>(Setting::new(name, read(connection, name)?));
+        let journal_mode = read(connection, "journal_mode")?;
+        let synchronous = read(connection, "synchronous")?.parse().unwrap_or(-1);
+        let word =
+            usize::try_from(synchronous).ok().and_then(|n| SYNCHRONOUS.get(n)).copied().unwrap_or("unknown");
+        let mut others = Vec::new();
+        for name in
+            ["page_size", "cache_size", "mmap_size", "wal_autocheckpoint", "busy_timeout", "locking_mode"]
+        {
+            others.push(setting(name)?);
+        }
+        Ok(InForce {
+            durability: vec![
+                Setting::new("journal_mode", journal_mode.clone()),
+                Setting::new("synchronous", word),
+            ],
+            others,
+            journal_mode,
+            synchronous,
+        })
+    }
+}
+
+/// What an acknowledged write survives, and what else must be said about it. Source: <https://sqlite.org/pragma.html>,
+/// `synchronous` and `journal_mode`; `in_memory` says that the file system has no storage to sync to.
+pub(super) fn durability(found: &InForce, in_memory: bool) -> (DurabilityClass, Vec<String>) {
+    let mut notes = Vec::new();
+    if matches!(found.journal_mode.as_str(), "memory" | "off") {
+        notes.push(format!(
+            "journal_mode={}: a crash in the middle of a write may leave the file damaged",
+            found.journal_mode
+        ));
+    }
+    let class = match (found.journal_mode.as_str(), found.synchronous) {
+        // The WAL is synced only when it is written back, which may be minutes later: no promise in seconds.
+        ("wal", 1) => {
+            notes.push(
+                "journal_mode=wal with synchronous=normal syncs at checkpoints only: power failure may take the \
+                 commits since the last one, but does not damage the file"
+                    .to_owned(),
+            );
+            DurabilityClass::OsCache
+        }
+        // `wal`: each commit syncs the WAL before it returns. The others: each commit syncs the file (`normal` leaves
+        // out a sync of the journal, not that one).
+        (_, 1..=3) => DurabilityClass::Synced,
+        _ => DurabilityClass::OsCache,
+    };
+    if matches!((found.journal_mode.as_str(), found.synchronous), ("delete", 1 | 2)) {
+        notes.push(
+            "journal_mode=delete syncs the folder with synchronous=extra only: power failure right after a commit \
+             may bring the journal back and with it undo that commit"
+                .to_owned(),
+        );
+    }
+    if in_memory {
+        notes.push("the file lies on a file system in memory: syncing it makes nothing safer".to_owned());
+        return (class.min(DurabilityClass::OsCache), notes);
+    }
+    (class, notes)
+}
+
+fn cache_size(text: &str) -> Option<i64> {
+    // A plain number is SQLite's own form; anything else is a size, which SQLite takes in KiB, negative.
+    text.parse().ok().or_else(|| Some(-(i64::try_from(units::parse_size(text).ok()?.div_ceil(1024)).ok()?)))
+}
+
+fn size_of_page(bytes: u64) -> Option<i64> {
+    ((512..=65_536).contains(&bytes) && bytes.is_power_of_two()).then_some(bytes as i64)
+}
+
+fn set(connection: &Connection, name: &str, value: i64) -> Result<()> {
+    // Some of these answer with the new value, some with nothing.
+    connection.pragma_update(None, name, value).map_err(|e| explain(&e))
+}
+
+fn read(connection: &Connection, name: &str) -> Result<String> {
+    let value: Value =
+        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| explain(&e))?;
+    Ok(match value {
+        Value::Integer(n) => n.to_string(),
+        Value::Text(text) => text,
+        other => format!("{other:?}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(journal_mode: &str, synchronous: i64) -> InForce {
+        InForce { durability: vec![], others: vec![], journal_mode: journal_mode.into(), synchronous }
+    }
+
+    #[test]
+    fn the_durability_class_follows_from_both_settings() {
+        use DurabilityClass::{OsCache, Synced};
+        for (mode, synchronous, class, notes) in [
+            ("wal", 2, Synced, 0),
+            ("wal", 3, Synced, 0),
+            ("wal", 1, OsCache, 1),
+            ("wal", 0, OsCache, 0),
+            ("delete", 2, Synced, 1),
+            ("delete", 3, Synced, 0),
+            ("delete", 0, OsCache, 0),
+            ("off", 2, Synced, 1),
+            ("memory", 0, OsCache, 1),
+        ] {
+            let (found_class, found_notes) = durability(&found(mode, synchronous), false);
+            assert_eq!((found_class, found_notes.len()), (class, notes), "{mode} {synchronous}");
+        }
+        assert_eq!(durability(&found("wal", 2), true).0, OsCache);
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_with_what_is_right() {
+        for (url, part) in [
+            ("sqlite:?journal_mode=wall", "one of: delete"),
+            ("sqlite:?synchronous=2", "one of: off"),
+            ("sqlite:?page_size=1000", "power of two"),
+            ("sqlite:?mmap_size=much", "write a size"),
+            ("sqlite:?busy_timeout=soon", "busy_timeout"),
+        ] {
+            let error = Settings::parse(&TargetUrl::parse(url).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        let ours =
+            Settings::parse(&TargetUrl::parse("sqlite:?cache_size=1m&synchronous=OFF").unwrap()).unwrap();
+        assert_eq!((ours.cache_size, ours.synchronous), (Some(-977), 0));
+    }
+}
