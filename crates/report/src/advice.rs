@@ -2,6 +2,7 @@
 
 use crate::comparison::Sides;
 use crate::format::{capital, list};
+use crate::phrase;
 use crate::series::Series;
 use crate::summary::VerdictResult::{Faster, Indistinguishable, Slower};
 use crate::words::{Axis, Words};
@@ -22,7 +23,7 @@ pub(crate) fn advice(words: &Words, series: &[Series<'_>], target: usize) -> Vec
             .filter(|level| level.told() + level.same() > 0)
             .collect();
         let Some(best) = levels.iter().max_by(|a, b| a.gain().total_cmp(&b.gain())) else { continue };
-        all.push(one_axis(words, axis, &levels, best, target));
+        all.push(one_axis(words, axis, &levels, best));
     }
     all
 }
@@ -65,51 +66,45 @@ impl Level<'_, '_> {
     }
 }
 
-fn one_axis(
-    words: &Words,
-    axis: &Axis,
-    levels: &[Level<'_, '_>],
-    best: &Level<'_, '_>,
-    target: usize,
-) -> String {
-    let base = axis.baseline().map_or_else(String::new, |base| axis.name_value(base));
-    let place =
-        if words.several_targets() { format!(" on {}", words.targets[target]) } else { String::new() };
-    let level = axis.name_value(best.value);
-    let wins: Vec<String> = best.series.iter().filter_map(|series| series.win(words, Faster, None)).collect();
+fn one_axis(words: &Words, axis: &Axis, levels: &[Level<'_, '_>], best: &Level<'_, '_>) -> String {
+    let base = axis.baseline().map_or_else(String::new, |base| axis.show(base));
+    let held = best.series.first().map_or_else(Vec::new, |series| phrase::held(series.sides, words));
+    let held = if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) };
+    let level = axis.show(best.value);
+    let clause = |predicate: &dyn Fn(&Series<'_>) -> Option<String>| -> Vec<String> {
+        best.series
+            .iter()
+            .filter_map(|series| Some(format!("{} {}", words.plural(series.operation), predicate(series)?)))
+            .collect()
+    };
+    let wins = clause(&|series| series.win(words, Faster, None));
+    let losses = clause(&|series| series.lose(words, Slower));
     let others: Vec<String> =
         levels.iter().filter(|level| level.value != best.value).map(|level| axis.show(level.value)).collect();
-    let no_better =
-        if others.is_empty() { String::new() } else { format!("; {} did no better", list(&others)) };
     if !wins.is_empty() {
-        let losses: Vec<String> =
-            best.series.iter().filter_map(|series| series.lose(words, Slower)).collect();
+        let no_better =
+            if others.is_empty() { String::new() } else { format!("; {} gained less", list(&others)) };
         if losses.is_empty() {
-            return format!("Choose {level} over {base}{place}: {}{no_better}.", list(&wins));
+            return format!("Choose {} {level} over {base}{held}: {}{no_better}.", axis.name, list(&wins));
         }
-        return format!(
-            "{} pays{place} where {}; against {base}, {}{no_better}.",
-            capital(&level),
-            list(&wins),
-            list(&losses)
-        );
+        let name = capital(&axis.name_value(best.value));
+        return format!("{name} against {base}{held}: {}, but {}{no_better}.", list(&wins), list(&losses));
     }
     if levels.iter().all(|level| level.told() == 0) {
         let names: Vec<String> = axis.values.iter().map(|value| axis.show(value)).collect();
         let seen = best.series.iter().find_map(|series| series.detectable());
         let seen = seen.map_or_else(String::new, |range| format!("; one of {range} would have been"));
-        return format!("No difference was seen between {} {}{place}{seen}.", axis.name, list(&names));
+        return format!("No difference was seen between {} {}{held}{seen}.", axis.name, list(&names));
     }
     // Nothing was faster than the baseline: say what the least costly of the others costs.
-    let against = format!("with {level}");
-    let kept: Vec<String> =
-        best.series.iter().filter_map(|series| series.win(words, Slower, Some(&against))).collect();
+    let kept = clause(&|series| series.win(words, Slower, None));
     if kept.is_empty() {
         return format!(
-            "Keep {base}{place}: no other {} was faster, and {level} showed no difference.",
-            axis.name
+            "Keep {} {base}{held}: {} cost more, and {level} showed no difference.",
+            axis.name,
+            list(&others)
         );
     }
-    let least = if others.is_empty() { String::new() } else { format!("; {} cost more", list(&others)) };
-    format!("Keep {base}{place}: {}{least}.", list(&kept))
+    let more = if others.is_empty() { String::new() } else { format!("; {} cost more", list(&others)) };
+    format!("Keep {} {base} rather than {level}{held}: {}{more}.", axis.name, list(&kept))
 }

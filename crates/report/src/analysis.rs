@@ -36,7 +36,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let summary = headlines(&field);
     let details = lines
         .iter()
-        .filter(|line| line.count(VerdictResult::NotComparable) == 0 || line.total_gain().abs() > 0.0)
+        .filter(|line| line.says_something())
         .map(|line| line.sentence(&words, &targets))
         .collect();
     let overhead: Vec<Overhead> = baseline_overhead(run, &words);

@@ -58,7 +58,8 @@ pub(crate) fn notes(
     }
     let wrong: u64 = cells.iter().map(|cell| cell.verified.mismatches).sum();
     if wrong > 0 {
-        notes.push(format!("{wrong} answers were not what they had to be."));
+        let answers = if wrong == 1 { "1 answer was" } else { &format!("{wrong} answers were") };
+        notes.push(format!("{answers} wrong."));
     }
     for (target, name) in targets.iter().zip(&words.targets) {
         notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));

@@ -4,6 +4,7 @@ use crate::comparison::{Comparison, Sides};
 use crate::format::{capital, figure, list, percent, percent_number};
 use crate::summary::{TargetSummary, VerdictRecord, VerdictResult};
 use crate::words::Words;
+use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::DurabilityClass;
 use kurabe_stats::PairedRatio;
 
@@ -76,34 +77,32 @@ pub(crate) fn joined(sides: &Sides, name: &str) -> String {
     }
 }
 
-/// Where a comparison was made: ` at 100 kB`, with the target where there are several and the values of the other
-/// axes that vary.
-pub(crate) fn place(comparison: &Comparison, words: &Words) -> String {
-    let mut text = String::new();
-    if let (Some(axis), Some(x)) = (words.chart_axis(), &comparison.x) {
-        text = format!(" at {}", axis.name_value(x));
+/// What a comparison or a series of them holds for, in front of its sentence: `On SQLite, with compress none, at 100 kB, `.
+/// The target stands there where there are several, and the baselines of the other axes that vary; empty where there is
+/// nothing to say.
+pub(crate) fn lead(sides: &Sides, words: &Words, x: Option<&AxisValue>) -> String {
+    let mut parts = held(sides, words);
+    if let (Some(axis), Some(x)) = (words.chart_axis(), x) {
+        parts.push(format!("at {}", axis.name_value(x)));
     }
-    if let Sides::Levels { target, .. } = comparison.sides
-        && words.several_targets()
-    {
-        text.push_str(" on ");
-        text.push_str(&words.targets[target]);
-    }
-    text + &others(&comparison.sides, words)
+    if parts.is_empty() { String::new() } else { format!("{}, ", capital(&parts.join(", "))) }
 }
 
-/// The baselines of the other axes that vary: ` (compress none)`.
-pub(crate) fn others(sides: &Sides, words: &Words) -> String {
-    let compared = match sides {
-        Sides::Levels { axis, .. } => words.axes[*axis].name.as_str(),
-        Sides::Targets { .. } => "",
+/// What a comparison holds fast: `on SQLite`, `with compress none`.
+pub(crate) fn held(sides: &Sides, words: &Words) -> Vec<String> {
+    let (target, compared) = match sides {
+        Sides::Levels { target, axis, .. } => (Some(*target), words.axes[*axis].name.as_str()),
+        Sides::Targets { .. } => (None, ""),
     };
-    let held: Vec<String> = words
+    let target =
+        target.filter(|_| words.several_targets()).map(|target| format!("on {}", words.targets[target]));
+    let others: Vec<String> = words
         .varying()
         .filter(|axis| axis.name != compared)
         .filter_map(|axis| Some(axis.name_value(axis.baseline()?)))
         .collect();
-    if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) }
+    let others = if others.is_empty() { None } else { Some(format!("with {}", list(&others))) };
+    target.into_iter().chain(others).collect()
 }
 
 /// What must be said of two targets whose acknowledged writes survive different things; none for one class, or
@@ -172,37 +171,35 @@ fn target_name(targets: &[TargetSummary], index: usize) -> String {
 /// A comparison as one sentence.
 pub(crate) fn sentence(comparison: &Comparison, words: &Words, targets: &[TargetSummary]) -> String {
     let (a, b) = names(&comparison.sides, words);
-    let operations = capital(&words.plural(&comparison.operation));
-    let place = place(comparison, words);
+    let operations = words.plural(&comparison.operation);
+    let lead = lead(&comparison.sides, words, comparison.x.as_ref());
     let with = |name: &str| joined(&comparison.sides, name);
-    let between = format!("{operations}{place}:");
-    match comparison.result {
+    let text = match comparison.result {
         VerdictResult::Faster | VerdictResult::Slower => {
             let won = comparison.result == VerdictResult::Faster;
             let (winner, loser) = if won { (&a, &b) } else { (&b, &a) };
-            let Some(gain) = gain(comparison) else {
-                return format!("{between} {a} against {b} has no ratio.");
-            };
-            let how = HowMuch::of(&gain).around(&with(winner), &with(loser));
+            let how = gain(comparison)
+                .map_or_else(String::new, |gain| HowMuch::of(&gain).around(&with(winner), &with(loser)));
             let caveat = winner_of(&comparison.sides, won)
                 .and_then(|winner| promises(&comparison.sides, &comparison.operation, winner, words, targets))
                 .map_or_else(String::new, |promises| format!(", but {promises}"));
-            format!("{operations} are {how}{place}{caveat}.")
+            format!("{operations} are {how}{caveat}")
         }
         VerdictResult::Indistinguishable => {
             let seen = comparison.detectable.map_or_else(String::new, |least| {
                 format!("; one of {} or more would have been", percent(least - 1.0))
             });
-            format!("{between} no difference was seen between {a} and {b}{seen}.")
+            format!("no difference was seen between {operations} {} and {}{seen}", with(&a), with(&b))
         }
         VerdictResult::NotComparable => {
             let why = comparison.why_not.as_deref().unwrap_or("there are no figures");
-            format!("{between} {a} and {b} are not compared: {why}.")
+            format!("{operations} {} and {} are not compared: {why}", with(&a), with(&b))
         }
         VerdictResult::Open => {
-            format!("{between} {a} against {b} is open: one round shows no interval.")
+            format!("{operations} {} against {} are open: one round shows no interval", with(&a), with(&b))
         }
-    }
+    };
+    capital(&format!("{lead}{text}."))
 }
 
 /// Which target won, where targets were compared.

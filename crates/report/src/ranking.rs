@@ -2,7 +2,7 @@
 
 use crate::comparison::{Comparison, Sides};
 use crate::format::{capital, list};
-use crate::phrase::{HowMuch, gain, promise, range};
+use crate::phrase::{self, HowMuch, gain, promise, range};
 use crate::series::Series;
 use crate::summary::VerdictResult::{Faster, Slower};
 use crate::summary::{CellFigures, Status, TargetSummary};
@@ -73,9 +73,27 @@ impl<'a> Field<'a> {
                 format!("on {}{place}{tie}{}", list(&names), self.margin(operation, lead, targets))
             })
             .collect();
+        let absent: Vec<String> = targets
+            .iter()
+            .filter_map(|target| {
+                let count = self.words.chart_axis().map_or(1, |axis| axis.values.len());
+                let lacking: Vec<usize> =
+                    (0..count).filter(|x| self.rate(operation, *target, *x).is_none()).collect();
+                if lacking.is_empty() {
+                    return None;
+                }
+                Some(format!(
+                    "; {} has no figures {}",
+                    self.words.targets[*target],
+                    range(self.words, &lacking)
+                ))
+            })
+            .collect();
+        let absent: String = absent.concat();
         let caveat = if mixed { self.caveat(&leads) } else { String::new() };
-        let operations = capital(&self.words.plural(operation));
-        Some(format!("{operations} are fastest {}{caveat}.", clauses.join("; ")))
+        let lead = phrase::lead(&Sides::Targets { a: 0, b: 0 }, self.words, None);
+        let text = format!("{lead}{} are fastest {}{absent}{caveat}.", self.words.plural(operation), clauses.join("; "));
+        Some(capital(&text))
     }
 
     /// At each horizontal value the targets that no other beats; values with the same leaders together. Values where
@@ -143,7 +161,7 @@ impl<'a> Field<'a> {
                 told.push(text);
             }
         }
-        format!(", but the targets promise different things: {}", list(&told))
+        format!("; but the targets promise different things: {}", list(&told))
     }
 
     fn pair(&self, operation: &str, a: usize, b: usize, x: usize) -> Option<(&'a Comparison, bool)> {

@@ -47,6 +47,11 @@ impl<'a> Series<'a> {
         self.group(result).len()
     }
 
+    /// Whether any of its comparisons was decided.
+    pub fn says_something(&self) -> bool {
+        [Faster, Slower, Indistinguishable].into_iter().any(|result| self.count(result) > 0)
+    }
+
     /// The sum of the logarithms of all ratios that are distinguishable: above 0 where the subject gains.
     pub fn total_gain(&self) -> f64 {
         let told = self.points.iter().filter(|(_, comparison)| matches!(comparison.result, Faster | Slower));
@@ -66,38 +71,36 @@ impl<'a> Series<'a> {
         self.group(result).iter().map(|(at, _)| *at).collect()
     }
 
-    /// A clause on where the subject wins (or loses), and by how much: `reads are 3.1 to 3.3 times as fast at 100 kB`,
-    /// `reads are faster from 10 kB on (12 to 18 % at 10 kB, 3.1 to 3.3 times at 1 MB)`. `against` goes behind what is
-    /// compared (`than with layout rows`, or nothing).
+    /// A predicate on where the subject wins (or loses), and by how much: `are 3.1 to 3.3 times as fast at 100 kB`,
+    /// `are faster from 10 kB on (12 to 18 % at 10 kB, 3.1 to 3.3 times at 1 MB)`. `against` is what it is faster
+    /// than (`with layout rows`), where that is to be said.
     pub fn win(&self, words: &Words, result: VerdictResult, against: Option<&str>) -> Option<String> {
         let group = self.group(result);
-        let operations = words.plural(self.operation);
         let place = range(words, &self.positions(result));
         let place = if place.is_empty() { place } else { format!(" {place}") };
         let than = |word: &str| against.map_or_else(String::new, |name| format!(" {word} {name}"));
         let [(_, only)] = group.as_slice() else {
             let extremes = extremes(words, &group)?;
-            return Some(format!("{operations} are faster{}{place} ({extremes})", than("than")));
+            return Some(format!("are faster{}{place} ({extremes})", than("than")));
         };
         let how = HowMuch::of(&gain(only)?);
         Some(if how.factor {
-            format!("{operations} are {} as fast{}{place}", how.amount, than("as"))
+            format!("are {} as fast{}{place}", how.amount, than("as"))
         } else {
-            format!("{operations} are {} faster{}{place}", how.amount, than("than"))
+            format!("are {} faster{}{place}", how.amount, than("than"))
         })
     }
 
-    /// A clause on where the subject loses, and by how much: `reads are slower up to 10 kB (8 to 12 % at 1 kB)`.
+    /// A predicate on where the subject loses, and by how much: `are slower up to 10 kB (most at 1 kB: 8 to 12 %)`.
     pub fn lose(&self, words: &Words, result: VerdictResult) -> Option<String> {
         let group = self.group(result);
         let place = range(words, &self.positions(result));
         let most = group.iter().filter_map(|(at, c)| Some((gain(c)?.inverse(), *at)));
         let (ratio, at) = most.min_by(|a, b| a.0.ratio.total_cmp(&b.0.ratio))?;
-        let operations = words.plural(self.operation);
         Some(if group.len() == 1 {
-            format!("{operations} are {} slower {place}", loss(&ratio)).trim_end().to_owned()
+            format!("are {} slower {place}", loss(&ratio)).trim_end().to_owned()
         } else {
-            format!("{operations} are slower {place} (most at {}: {})", value(words, at), loss(&ratio))
+            format!("are slower {place} (most at {}: {})", value(words, at), loss(&ratio))
         })
     }
 
@@ -108,7 +111,8 @@ impl<'a> Series<'a> {
         }
         let (a, b) = names(self.sides, words);
         let (wins, losses) = (self.count(Faster), self.count(Slower));
-        let scope = self.scope(words);
+        let lead = phrase::lead(self.sides, words, None);
+        let operations = words.plural(self.operation);
         let mut rest = Vec::new();
         for (result, text) in
             [(Indistinguishable, "no difference was seen"), (NotComparable, "not compared"), (Open, "open")]
@@ -118,39 +122,32 @@ impl<'a> Series<'a> {
             }
         }
         if wins + losses == 0 {
-            let operations = capital(&words.plural(self.operation));
             let seen = self.detectable().filter(|_| self.count(Indistinguishable) > 0);
             let seen = seen.map_or_else(String::new, |range| format!("; one of {range} would have been"));
-            return format!("{operations}{scope}, {a} against {b}: {}{seen}.", rest.join("; "));
+            let (a, b) = (joined(self.sides, &a), joined(self.sides, &b));
+            return capital(&format!("{lead}{operations} {a} against {b}: {}{seen}.", rest.join("; ")));
         }
         let subject_leads = wins >= losses;
         let (winner, loser) = if subject_leads { (&a, &b) } else { (&b, &a) };
         let (won, lost) = if subject_leads { (Faster, Slower) } else { (Slower, Faster) };
         let (with_winner, with_loser) = (joined(self.sides, winner), joined(self.sides, loser));
-        let mut text = self.win(words, won, Some(&with_loser)).map_or_else(String::new, |clause| {
-            capital(&clause.replacen(" are ", &format!(" {with_winner} are "), 1))
-        });
+        let mut text = format!("{lead}{operations} {with_winner} ");
+        text.push_str(self.win(words, won, Some(&with_loser)).as_deref().unwrap_or("are faster"));
         if let Some(clause) = self.lose(words, lost) {
-            let clause = clause.split_once(" are ").map_or(clause.as_str(), |(_, rest)| rest);
             text.push_str(", but ");
-            text.push_str(clause);
+            text.push_str(clause.strip_prefix("are ").unwrap_or(&clause));
+        }
+        for part in rest {
+            text.push_str("; ");
+            text.push_str(&part);
         }
         let caveat = phrase::winner_of(self.sides, subject_leads)
-            .and_then(|winner| phrase::promises(self.sides, self.operation, winner, words, targets))
-            .map_or_else(String::new, |promises| format!("; {promises}"));
-        let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join("; ")) };
-        format!("{text}{scope}{rest}{caveat}.")
-    }
-
-    /// The target where there are several, and the baselines of the other axes that vary.
-    fn scope(&self, words: &Words) -> String {
-        let target = match self.sides {
-            Sides::Levels { target, .. } if words.several_targets() => {
-                format!(" on {}", words.targets[*target])
-            }
-            _ => String::new(),
-        };
-        target + &phrase::others(self.sides, words)
+            .and_then(|winner| phrase::promises(self.sides, self.operation, winner, words, targets));
+        if let Some(promises) = caveat {
+            text.push_str("; but ");
+            text.push_str(&promises);
+        }
+        capital(&format!("{text}."))
     }
 
     /// The least differences that would have been seen where none was: `4 to 9 %`.

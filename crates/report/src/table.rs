@@ -1,6 +1,6 @@
 //! The figures as a table of texts, for all renderings that show one.
 
-use crate::format::{figure, micros, short_figure};
+use crate::format::{figure, list, micros, short_figure};
 use crate::summary::{CellFigures, Rate, Status, Summary};
 use kurabe_core::units;
 
@@ -86,45 +86,12 @@ pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// Cells without figures, those of one target and reason together: what is lacking, and why.
-pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
-    let words = &summary.words;
-    let mut all: Vec<Lacking> = Vec::new();
-    for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
-        let values: Vec<String> = words
-            .chart_axis()
-            .into_iter()
-            .chain(words.varying())
-            .filter(|axis| axis.varies())
-            .map(|axis| cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value)))
-            .collect();
-        let repeat = if cell.baseline_repeat { " (repeat)" } else { "" };
-        let place = format!("{}{repeat}", values.join(", "));
-        let reason = cell.reason.clone().unwrap_or_default();
-        let target = words.targets[cell.target_index].clone();
-        let same = |other: &&mut Lacking| {
-            other.target == target
-                && other.status == cell.status
-                && other.reason == reason
-                && other.place == place
-        };
-        match all.iter_mut().find(same) {
-            Some(known) => known.operations.push(words.plural(&cell.operation)),
-            None => all.push(Lacking {
-                target,
-                place,
-                operations: vec![words.plural(&cell.operation)],
-                status: cell.status,
-                reason,
-            }),
-        }
-    }
-    all
-}
-
+/// What has no figures: cells of one target with one reason together.
 pub(crate) struct Lacking {
     pub target: String,
+    /// Which cells: `100 kB; layout blob and rows`. Axes of which all values are meant are left out.
     pub place: String,
+    /// `writes`, `reads`.
     pub operations: Vec<String>,
     pub status: Status,
     pub reason: String,
@@ -137,4 +104,62 @@ impl Lacking {
             Status::Ok | Status::Unavailable => "not available",
         }
     }
+}
+
+/// Cells without figures, and why.
+pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
+    let mut groups: Vec<Vec<&CellFigures>> = Vec::new();
+    for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
+        let key =
+            |cell: &CellFigures| (cell.target_index, cell.status, cell.reason.clone(), cell.baseline_repeat);
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
+            Some(group) => group.push(cell),
+            None => groups.push(vec![cell]),
+        }
+    }
+    groups.into_iter().flat_map(|group| told(summary, group)).collect()
+}
+
+/// One entry where the cells are a product of axis values, else one for each of them.
+fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
+    let words = &summary.words;
+    let axes = || words.chart_axis().into_iter().chain(words.varying()).filter(|axis| axis.varies());
+    let mut size = 1;
+    let mut places = Vec::new();
+    for axis in axes() {
+        let here: Vec<_> = axis
+            .sorted()
+            .into_iter()
+            .filter(|value| group.iter().any(|cell| cell.axes.get(&axis.name) == Some(value)))
+            .collect();
+        size *= here.len();
+        match here.as_slice() {
+            [one] => places.push(axis.name_value(one)),
+            some if some.len() < axis.values.len() => {
+                let shown: Vec<String> = some.iter().map(|value| axis.show(value)).collect();
+                places.push(format!("{} {}", axis.name, list(&shown)));
+            }
+            _ => {}
+        }
+    }
+    let operations: Vec<&str> = words
+        .operations
+        .iter()
+        .map(|operation| operation.name.as_str())
+        .filter(|name| group.iter().any(|cell| cell.operation == *name))
+        .collect();
+    let Some(first) = group.first() else { return Vec::new() };
+    if size * operations.len() != group.len() && group.len() > 1 {
+        return group.into_iter().flat_map(|cell| told(summary, vec![cell])).collect();
+    }
+    if first.baseline_repeat {
+        places.push("repeated".to_owned());
+    }
+    vec![Lacking {
+        target: words.targets[first.target_index].clone(),
+        place: places.join(", "),
+        operations: operations.iter().map(|name| words.plural(name)).collect(),
+        status: first.status,
+        reason: first.reason.clone().unwrap_or_default(),
+    }]
 }

@@ -47,7 +47,11 @@ impl Axis {
     pub fn name_value(&self, value: &AxisValue) -> String {
         match self.kind {
             Kind::Size => self.show(value),
-            Kind::Count => format!("{} {}", self.show(value), self.name),
+            Kind::Count => {
+                let one = *value == AxisValue::Number(1);
+                let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
+                format!("{} {name}", self.show(value))
+            }
             Kind::Word => format!("{} {}", self.name, self.show(value)),
         }
     }
