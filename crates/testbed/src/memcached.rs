@@ -1,6 +1,7 @@
 //! memcached.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
@@ -60,6 +61,10 @@ impl Engine for Memcached {
             let what = "a throwaway memcached has no password".to_owned();
             return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
         }
+        if spec.tls && spec.socket_only {
+            let what = "TLS needs a port, and a Unix socket needs no TLS".to_owned();
+            return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
+        }
         Ok(())
     }
 
@@ -73,10 +78,11 @@ impl Engine for Memcached {
     }
 
     fn command(&self, site: &Site, _first: bool) -> Launch {
-        let mut launch = Launch::new(&site.installed.program)
-            .arg("--listen=127.0.0.1")
-            .arg(format!("--port={}", site.port))
-            .arg("--udp-port=0");
+        let launch = Launch::new(&site.installed.program).arg("--udp-port=0");
+        let mut launch = match self.socket(site) {
+            Some(socket) => launch.path("unix-socket", &socket),
+            None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", site.port)),
+        };
         if let Some(tls) = &site.tls {
             let mut option = std::ffi::OsString::from("ssl_chain_cert=");
             option.push(&tls.certificate);
@@ -97,16 +103,39 @@ impl Engine for Memcached {
     }
 
     fn ping(&self, site: &Site, pid: u32) -> Result<(), String> {
-        // With TLS it answers nothing in the clear; that it listens must do.
-        if site.tls.is_some() { wire::tcp(site.port) } else { wire::memcached(site.port, pid) }
+        match self.socket(site) {
+            Some(socket) => wire::memcached_on_socket(&socket, pid),
+            // With TLS it answers nothing in the clear; that it listens must do.
+            None if site.tls.is_some() => wire::tcp(site.port),
+            None => wire::memcached_on_port(site.port, pid),
+        }
     }
 
     /// It has either a port or a Unix socket, never both.
-    fn socket(&self, _site: &Site) -> Option<PathBuf> {
-        None
+    fn socket(&self, site: &Site) -> Option<PathBuf> {
+        site.spec.socket_only.then(|| site.dir.join("memcached.sock"))
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("memcached://127.0.0.1:{}", site.port)
+        match self.socket(site) {
+            Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
+            None => format!("memcached://127.0.0.1:{}", site.port),
+        }
+    }
+}
+
+/// A path as the value of an option in a URL.
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let escape =
+        |byte: &u8| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    path.as_os_str().as_bytes().iter().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_path_in_a_url_is_escaped_where_it_must_be() {
+        assert_eq!(super::escaped("/tmp/a b/é&.sock".as_ref()), "/tmp/a%20b/%C3%A9%26.sock");
     }
 }

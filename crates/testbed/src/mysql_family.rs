@@ -64,7 +64,8 @@ pub(crate) fn as_root(launch: Launch) -> Launch {
 /// TCP from 127.0.0.1 whether or not the server resolves names.
 pub(crate) fn init_file(site: &Site) -> Result<PathBuf, TestbedError> {
     let mut script = vec![
-        "CREATE DATABASE IF NOT EXISTS kurabe".to_owned(),
+        // Whatever character set the server was built with, text is Unicode.
+        "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
         "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1'".to_owned(),
         "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION".to_owned(),
     ];

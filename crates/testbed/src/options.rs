@@ -1,6 +1,6 @@
 //! What the caller may decide about a server.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::TestbedError;
 
 /// How a server is started. Everything that is not said stays as the engine ships it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct StartOptions {
     /// The program that [`crate::guard::run`]s when its first argument is [`crate::guard::SUBCOMMAND`]. There is no
     /// default on purpose: a program that is not prepared for it would start itself again and again.
@@ -19,6 +19,9 @@ pub struct StartOptions {
     pub settings: Vec<(String, String)>,
     /// Offer TLS, with a certificate for 127.0.0.1 that a throwaway authority signed ([`crate::Server::ca`]).
     pub tls: bool,
+    /// Listen on the Unix socket only, for the engine that has either a port or a socket (memcached); the others always
+    /// have both.
+    pub socket_only: bool,
     /// The password of the superuser; without one nobody is asked for any.
     pub password: Option<String>,
     /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
@@ -37,6 +40,7 @@ impl StartOptions {
             guard_program: guard_program.into(),
             settings: Vec::new(),
             tls: false,
+            socket_only: false,
             password: None,
             base: None,
             settle: true,
@@ -55,6 +59,13 @@ impl StartOptions {
     #[must_use]
     pub fn with_tls(mut self) -> Self {
         self.tls = true;
+        self
+    }
+
+    /// Asks for a Unix socket in place of a port.
+    #[must_use]
+    pub fn on_socket_only(mut self) -> Self {
+        self.socket_only = true;
         self
     }
 
@@ -77,11 +88,28 @@ impl StartOptions {
             engine: engine.to_owned(),
             settings: self.settings.clone(),
             tls: self.tls,
+            socket_only: self.socket_only,
             password: self.password.clone(),
             base: self.base.clone(),
             settle: self.settle,
             patience_ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
         }
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for StartOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartOptions")
+            .field("guard_program", &self.guard_program)
+            .field("settings", &self.settings)
+            .field("tls", &self.tls)
+            .field("socket_only", &self.socket_only)
+            .field("has_password", &self.password.is_some())
+            .field("base", &self.base)
+            .field("settle", &self.settle)
+            .field("patience", &self.patience)
+            .finish()
     }
 }
 
@@ -91,6 +119,7 @@ pub(crate) struct Spec {
     pub engine: String,
     pub settings: Vec<(String, String)>,
     pub tls: bool,
+    pub socket_only: bool,
     pub password: Option<String>,
     pub base: Option<PathBuf>,
     pub settle: bool,

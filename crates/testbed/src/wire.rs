@@ -69,27 +69,47 @@ fn postgres_message(rest: &[u8]) -> String {
     message.map_or_else(|| "it refuses".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// Asks memcached for its statistics, which tell whether it is ours: `STAT pid N`.
-pub(crate) fn memcached(port: u16, pid: u32) -> Result<(), String> {
-    let ask = || -> io::Result<String> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+/// Asks the memcached on a port of 127.0.0.1 whether it is ours.
+pub(crate) fn memcached_on_port(port: u16, pid: u32) -> Result<(), String> {
+    let connect = || {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(b"stats\r\n")?;
-        let mut text = Vec::new();
-        let mut buffer = [0; 4096];
-        while !text.ends_with(b"END\r\n") {
-            match stream.read(&mut buffer)? {
-                0 => break,
-                n => text.extend(&buffer[..n]),
-            }
-        }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        Ok(stream)
     };
-    let text = ask().map_err(|error| format!("port {port} ({error})"))?;
-    match text.lines().find_map(|line| line.strip_prefix("STAT pid ")) {
+    connect()
+        .and_then(statistics)
+        .map_err(|error: io::Error| format!("port {port} ({error})"))
+        .and_then(of(pid))
+}
+
+/// Asks the memcached on a Unix socket whether it is ours.
+pub(crate) fn memcached_on_socket(socket: &Path, pid: u32) -> Result<(), String> {
+    unix(socket)
+        .and_then(statistics)
+        .map_err(|error| format!("{} ({error})", socket.display()))
+        .and_then(of(pid))
+}
+
+/// memcached's statistics, which tell its process: `STAT pid N`.
+fn statistics(mut stream: impl Read + Write) -> io::Result<String> {
+    stream.write_all(b"stats\r\n")?;
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    while !text.ends_with(b"END\r\n") {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            n => text.extend(&buffer[..n]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Are the statistics those of that process?
+fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
+    move |text| match text.lines().find_map(|line| line.strip_prefix("STAT pid ")) {
         Some(number) if number.trim() == pid.to_string() => Ok(()),
-        Some(_) => Err(format!("another memcached answers on port {port}")),
-        None => Err(format!("what answers on port {port} is no memcached")),
+        Some(_) => Err("another memcached answers".to_owned()),
+        None => Err("what answers is no memcached".to_owned()),
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use common::{alive, eventually, send};
@@ -163,6 +164,21 @@ fn a_setting_reaches_the_server() {
         text.contains("STAT maxbytes 80740352\r\n") && text.contains("STAT item_size_max 2097152\r\n"),
         "{text}"
     );
+}
+
+#[test]
+fn memcached_listens_on_a_socket_in_place_of_a_port() {
+    let Some(server) = testing::server_with("memcached", kurabe_testbed::StartOptions::on_socket_only) else {
+        return;
+    };
+    let socket = server.socket().unwrap();
+    assert_eq!(server.url(), format!("memcached://localhost?socket={}", socket.display()));
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(b"version\r\nquit\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert_eq!(text, format!("VERSION {}\r\n", server.version()));
+    assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
 }
 
 #[test]
