@@ -3,8 +3,12 @@
 //! [`registry::open`] is the door: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and gives a
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
 
+pub mod mysql;
 pub mod null;
+pub mod postgres;
 pub mod registry;
 mod slots;
 pub mod sql;
 pub mod sqlite;
+#[allow(dead_code, unused_imports, reason = "the lean clients, which come next, use the rest")]
+mod wire;

@@ -31,10 +31,8 @@ pub struct DriverInfo {
 }
 
 /// All drivers, one line each, in the order in which they are listed.
-pub static DRIVERS: &[&DriverInfo] = &[
-    &crate::sqlite::INFO,
-    &crate::null::INFO,
-];
+pub static DRIVERS: &[&DriverInfo] =
+    &[&crate::sqlite::INFO, &crate::postgres::INFO, &crate::mysql::INFO, &crate::null::INFO];
 
 /// The driver that a scheme names.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {

@@ -1,0 +1,144 @@
+//! How a MySQL or MariaDB server is reached, and as whom: from the URL, the environment and the option file.
+
+use super::option_file::OptionFile;
+use crate::wire::{Place, tls};
+use kurabe_core::secret::Secret;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use std::path::PathBuf;
+
+/// Everything that a connection needs. Its `Debug` holds no password.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) place: Place,
+    pub(crate) user: String,
+    pub(crate) password: Secret,
+    pub(crate) database: String,
+    pub(crate) tls: tls::Mode,
+    /// The wrapped crate instead of the lean client.
+    #[allow(dead_code, reason = "the lean client comes next")]
+    pub(crate) wrapped: bool,
+    /// The storage engine of our tables; `None`: the server's default.
+    pub(crate) engine: Option<String>,
+}
+
+impl Config {
+    /// Reads the URL; what it leaves open comes from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as it
+    /// does for the engine's own programs.
+    pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
+        Self::new(url, &|name| std::env::var(name).ok(), &OptionFile::of_this_user())
+    }
+
+    fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, file: &OptionFile) -> Result<Self> {
+        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
+        let tls = tls::Mode::from_url(url)?;
+        let wrapped = match url.option("client") {
+            None | Some("lean") => false,
+            Some("driver") => true,
+            Some(other) => return Err(usage(format!("client={other} is unknown")).hint("lean or driver")),
+        };
+        let engine = url.option("engine").map(ToOwned::to_owned);
+        if let Some(name) = &engine
+            && (name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        {
+            return Err(usage(format!("engine={name} is no name of a storage engine")));
+        }
+        let user = url
+            .user
+            .clone()
+            .or_else(|| file.get("user"))
+            .or_else(|| variable("USER"))
+            .ok_or_else(|| usage("no user is named".to_owned()).hint("mysql://user@host/database"))?;
+        let password = url
+            .password
+            .clone()
+            .or_else(|| variable("MYSQL_PWD").map(Secret::new))
+            .or_else(|| file.get("password").map(Secret::new))
+            .unwrap_or_default();
+        let database = Some(url.path.clone())
+            .filter(|path| !path.is_empty())
+            .or_else(|| file.get("database"))
+            .ok_or_else(|| usage("no database is named".to_owned()).hint("mysql://user@host/database"))?;
+        let place = place(url, file)?;
+        if matches!(place, Place::Unix(_)) && !tls.is_off() {
+            return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
+                .hint("leave tls= or socket= out"));
+        }
+        Ok(Self { place, user, password, database, tls, wrapped, engine })
+    }
+}
+
+fn place(url: &TargetUrl, file: &OptionFile) -> Result<Place> {
+    if let Some(path) = url.option("socket") {
+        return Ok(Place::Unix(PathBuf::from(path)));
+    }
+    // The option file's socket counts only where nothing names a host: a host in the URL means TCP.
+    if url.host.is_none()
+        && url.port.is_none()
+        && file.get("host").is_none()
+        && let Some(path) = file.get("socket")
+    {
+        return Ok(Place::Unix(PathBuf::from(path)));
+    }
+    let host = url.host.clone().or_else(|| file.get("host")).unwrap_or_else(|| "localhost".to_owned());
+    let port = match (url.port, file.get("port")) {
+        (Some(port), _) => port,
+        (None, None) => 3306,
+        (None, Some(text)) => {
+            text.parse().map_err(|_| Error::usage("~/.my.cnf: port is not a number from 1 to 65535"))?
+        }
+    };
+    Ok(Place::Tcp { host, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str, password: Option<&str>, file: &str) -> Result<Config> {
+        let variable = |name: &str| match name {
+            "MYSQL_PWD" => password.map(ToOwned::to_owned),
+            "USER" => Some("me".to_owned()),
+            _ => None,
+        };
+        Config::new(&TargetUrl::parse(url)?, &variable, &OptionFile::parse(file))
+    }
+
+    #[test]
+    fn the_url_wins_over_the_environment_and_that_over_the_file() {
+        let file = "[client]\nuser=f\npassword=from-file\nhost=h\nport=1\n";
+        let one = config("mysql://u:from-url@db:2/d", Some("from-env"), file).unwrap();
+        assert_eq!((one.user.as_str(), one.password.expose()), ("u", "from-url"));
+        assert_eq!(one.place, Place::Tcp { host: "db".into(), port: 2 });
+        let two = config("mysql:///d", Some("from-env"), file).unwrap();
+        assert_eq!((two.user.as_str(), two.password.expose()), ("f", "from-env"));
+        assert_eq!(two.place, Place::Tcp { host: "h".into(), port: 1 });
+        let three = config("mysql://db/d", None, file).unwrap();
+        assert_eq!(three.password.expose(), "from-file");
+        assert!(!format!("{three:?}").contains("from-file"));
+    }
+
+    #[test]
+    fn a_socket_is_used_where_it_is_named() {
+        let by_url = config("mysql://u@localhost/d?socket=/run/m.sock", None, "").unwrap();
+        assert_eq!(by_url.place, Place::Unix("/run/m.sock".into()));
+        let by_file = config("mysql:///d", None, "[client]\nsocket=/run/f.sock").unwrap();
+        assert_eq!(by_file.place, Place::Unix("/run/f.sock".into()));
+        let tcp = config("mysql://localhost/d", None, "[client]\nsocket=/run/f.sock").unwrap();
+        assert_eq!(tcp.place, Place::Tcp { host: "localhost".into(), port: 3306 });
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (url, part) in [
+            ("mysql://u@h", "no database"),
+            ("mysql://u@h/d?client=fast", "client=fast"),
+            ("mysql://u@h/d?engine=a;b", "storage engine"),
+            ("mysql://u@h/d?tls=prefer", "tls=prefer"),
+            ("mysql://u@h/d?tls=require&socket=/s", "Unix socket"),
+        ] {
+            let error = config(url, None, "").unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+}

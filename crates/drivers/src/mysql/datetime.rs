@@ -1,0 +1,93 @@
+//! `DATETIME(6)`, which has no zone and holds UTC here, from and to microseconds since 1970.
+
+use kurabe_core::{Error, ErrorKind, Result};
+
+const DAY: i64 = 86_400_000_000;
+
+/// A moment as the protocol writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DateTime {
+    pub(crate) year: u16,
+    pub(crate) month: u8,
+    pub(crate) day: u8,
+    pub(crate) hour: u8,
+    pub(crate) minute: u8,
+    pub(crate) second: u8,
+    pub(crate) micros: u32,
+}
+
+impl DateTime {
+    /// From microseconds since 1970. The calendar is Howard Hinnant's `civil_from_days`
+    /// ("chrono-Compatible Low-Level Date Algorithms").
+    ///
+    /// # Errors
+    /// Usage, outside of the years 1 to 9999, which the type does not hold.
+    pub(crate) fn from_micros(micros: i64) -> Result<Self> {
+        let days = micros.div_euclid(DAY) + 719_468;
+        let rest = micros.rem_euclid(DAY);
+        let era = days.div_euclid(146_097);
+        let day_of_era = days.rem_euclid(146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted = (5 * day_of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        if !(1..=9999).contains(&year) {
+            return Err(Error::new(ErrorKind::Usage, "a datetime holds the years 1 to 9999 only"));
+        }
+        let seconds = rest / 1_000_000;
+        Ok(Self {
+            year: year as u16,
+            month: month as u8,
+            day: (day_of_year - (153 * shifted + 2) / 5 + 1) as u8,
+            hour: (seconds / 3_600) as u8,
+            minute: (seconds / 60 % 60) as u8,
+            second: (seconds % 60) as u8,
+            micros: (rest % 1_000_000) as u32,
+        })
+    }
+
+    /// To microseconds since 1970 (`days_from_civil`, same source); nothing where it is no moment, such as the
+    /// engines' zero date.
+    pub(crate) fn micros(self) -> Option<i64> {
+        if !(1..=12).contains(&self.month) || !(1..=31).contains(&self.day) {
+            return None;
+        }
+        let year = i64::from(self.year) - i64::from(self.month <= 2);
+        let month = i64::from(self.month);
+        let era = year.div_euclid(400);
+        let year_of_era = year.rem_euclid(400);
+        let shifted = if month > 2 { month - 3 } else { month + 9 };
+        let day_of_year = (153 * shifted + 2) / 5 + i64::from(self.day) - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = era * 146_097 + day_of_era - 719_468;
+        let seconds = i64::from(self.hour) * 3_600 + i64::from(self.minute) * 60 + i64::from(self.second);
+        Some(days * DAY + seconds * 1_000_000 + i64::from(self.micros))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_moments() {
+        let moment = DateTime::from_micros(1_234_567_890_123_456).unwrap();
+        let expected =
+            DateTime { year: 2009, month: 2, day: 13, hour: 23, minute: 31, second: 30, micros: 123_456 };
+        assert_eq!(moment, expected);
+        assert_eq!(DateTime::from_micros(-1).unwrap().year, 1969);
+        assert_eq!(DateTime::from_micros(951_782_400_000_000).unwrap().day, 29);
+        assert!(DateTime::from_micros(i64::MAX).is_err() && DateTime::from_micros(i64::MIN).is_err());
+        assert_eq!(DateTime { year: 0, month: 0, day: 0, ..expected }.micros(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_moment_comes_back(micros in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
+            prop_assert_eq!(DateTime::from_micros(micros).unwrap().micros(), Some(micros));
+        }
+    }
+}

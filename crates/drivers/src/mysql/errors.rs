@@ -1,0 +1,57 @@
+//! The server's error numbers as kinds (MySQL manual, "Server Error Message Reference"; MariaDB shares them).
+
+use kurabe_core::{Error, ErrorKind};
+
+/// The error for people from an ERR packet.
+pub(crate) fn server(number: u16, message: &str) -> Error {
+    let (kind, hint) = kind(number);
+    let error = Error::new(kind, format!("the server answered: {message}")).code(number);
+    match hint {
+        "" => error,
+        hint => error.hint(hint),
+    }
+}
+
+fn kind(number: u16) -> (ErrorKind, &'static str) {
+    match number {
+        1045 | 1698 => (ErrorKind::Denied, "check the user and the password"),
+        1129 => (ErrorKind::Denied, "the server blocks this host after failed connections (FLUSH HOSTS)"),
+        1130 => (ErrorKind::Denied, "the server lets no user connect from this host"),
+        1251 | 1275 | 1524 => (ErrorKind::Denied, "the account's authentication method is not supported"),
+        1820 | 1862 => (ErrorKind::Denied, "the password has expired"),
+        3159 => (ErrorKind::Denied, "the server wants TLS: add tls=require or tls=verify"),
+        3955 | 4151 => (ErrorKind::Denied, "the account is locked"),
+        1049 => (ErrorKind::NotFound, "create the database first, or name another"),
+        1146 | 1051 => (ErrorKind::NotFound, ""),
+        1044 | 1142 | 1143 | 1227 | 1370 => (
+            ErrorKind::NotPermitted,
+            "the user needs CREATE, DROP, INDEX, SELECT, INSERT, UPDATE, DELETE there",
+        ),
+        1290 | 1836 => (ErrorKind::NotPermitted, "the server is read-only"),
+        1040 => (ErrorKind::Limit, "raise max_connections, or use fewer clients"),
+        1203 | 1226 => {
+            (ErrorKind::Limit, "raise the user's limit (max_user_connections), or use fewer clients")
+        }
+        1153 => (ErrorKind::Limit, "raise max_allowed_packet, or use a smaller payload"),
+        1461 => (ErrorKind::Limit, "raise max_prepared_stmt_count"),
+        1390 => (ErrorKind::Limit, "a statement takes at most 65,535 parameters"),
+        1021 | 1114 | 3675 => (ErrorKind::Limit, "the server's disk or table space is full"),
+        1041 | 1037 | 1038 => (ErrorKind::Limit, "the server is out of memory"),
+        1286 => (ErrorKind::Usage, "name a storage engine that the server has (SHOW ENGINES)"),
+        1053 | 1077 | 1317 | 1927 | 3169 | 4031 => (ErrorKind::ConnectionLost, ""),
+        _ => (ErrorKind::Server, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_number_and_says_what_to_do() {
+        let error = server(1153, "Got a packet bigger than 'max_allowed_packet' bytes");
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("1153")));
+        assert!(error.to_string().contains("raise max_allowed_packet"), "{error}");
+        assert_eq!(server(1064, "syntax").kind(), ErrorKind::Server);
+    }
+}

@@ -1,0 +1,87 @@
+//! Housekeeping on MySQL and MariaDB.
+
+use crate::sql::{Dialect, House};
+use crate::wire::link::{Query, rows, value};
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// A connection that keeps house.
+pub(crate) struct MysqlHouse {
+    pub(crate) link: Box<dyn Query>,
+    pub(crate) dialect: Arc<Dialect>,
+}
+
+impl House for MysqlHouse {
+    fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<()> {
+        self.link.query(sql, &mut Reply::new())
+    }
+
+    fn column(&mut self, sql: &str) -> Result<Vec<String>> {
+        Ok(rows(&mut *self.link, sql)?.into_iter().filter_map(|row| row.into_iter().next()).collect())
+    }
+
+    fn table_exists(&mut self, name: &str) -> Result<bool> {
+        // Names are ours: they hold no quotes.
+        let sql = format!(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{name}'"
+        );
+        Ok(value(&mut *self.link, &sql)?.is_some())
+    }
+
+    /// Two named locks, which end with the connection: one for the database, one that tells which run has it, so
+    /// that a run may reach one database by two targets.
+    fn claim(&mut self, run: &str) -> Result<()> {
+        // A name holds at most 64 characters; MySQL 9 has no MD5 any more.
+        let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
+        let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{}'), 256), 50))", hex(run));
+        if value(&mut *self.link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() == Some("1") {
+            value(&mut *self.link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
+            return Ok(());
+        }
+        let sql = format!("SELECT IS_USED_LOCK({database}), IS_USED_LOCK({ours})");
+        let holders = rows(&mut *self.link, &sql)?.into_iter().next().unwrap_or_default();
+        let [holder, of_our_run] = holders.as_slice() else {
+            return Err(Error::new(ErrorKind::Protocol, "no answer about the lock's holder"));
+        };
+        if !holder.is_empty() && holder == of_our_run {
+            return Ok(());
+        }
+        let who = self.holder(holder);
+        Err(Error::new(ErrorKind::InUse, format!("another run of Kurabe is using this database{who}"))
+            .hint("wait for it to end, or use another database"))
+    }
+}
+
+impl MysqlHouse {
+    /// Who holds a connection, as far as this user may see it.
+    fn holder(&mut self, connection: &str) -> String {
+        let mut who = String::new();
+        if connection.is_empty() || !connection.bytes().all(|b| b.is_ascii_digit()) {
+            return who;
+        }
+        let _ = write!(who, " (connection {connection}");
+        let sql = format!("SELECT user, host FROM information_schema.processlist WHERE id = {connection}");
+        if let Ok(found) = rows(&mut *self.link, &sql)
+            && let Some([user, host]) = found.first().map(Vec::as_slice)
+        {
+            let _ = write!(who, ", user {user} from {host}");
+        }
+        who.push(')');
+        who
+    }
+}
+
+/// A run's name and this process, so that two processes whose runs are named alike are two.
+fn hex(run: &str) -> String {
+    let name = format!("{run}/{}", std::process::id());
+    name.bytes().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,87 @@
+//! MySQL and MariaDB, which share a protocol and most of their settings.
+
+mod config;
+mod datetime;
+mod dialect;
+mod errors;
+mod facts;
+mod house;
+mod option_file;
+mod wrapped;
+
+use crate::registry::{DriverInfo, OptionInfo};
+use crate::sql::{Dialect, SqlNamespace};
+use crate::wire::link::{LinkSession, Query};
+use config::Config;
+use kurabe_core::Result;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use std::sync::Arc;
+use wrapped::Wrapped;
+
+/// The driver, for the registry.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["mysql", "mariadb"],
+    engine: "MySQL, MariaDB",
+    about: "relational server; InnoDB tables unless engine= says otherwise",
+    url: "mysql://[user[:password]@][host][:port]/database",
+    options: &[
+        OptionInfo { name: "socket", help: "path of the server's Unix socket, instead of TCP" },
+        OptionInfo {
+            name: "tls",
+            help: "off (default), require (encrypted), verify (certificate checked too)",
+        },
+        OptionInfo {
+            name: "ca",
+            help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
+        },
+        OptionInfo { name: "engine", help: "storage engine of our tables; default: the server's" },
+        OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
+    ],
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let config = Config::from_url(url)?;
+    let dialect = Arc::new(dialect::dialect(&config));
+    Ok(Box::new(Mysql { config, dialect }))
+}
+
+struct Mysql {
+    config: Config,
+    dialect: Arc<Dialect>,
+}
+
+impl Mysql {
+    fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
+        Ok(Box::new(Wrapped::connect(&self.config, options.timeout)?))
+    }
+}
+
+impl Driver for Mysql {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut link = self.link(&ConnectOptions::default())?;
+        let facts = facts::read(&mut *link, &self.config, wrapped::CLIENT)?;
+        link.quit()?;
+        Ok(facts)
+    }
+
+    fn supports(&self, _operation: &Operation) -> Support {
+        Support::Native
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let dialect = Arc::clone(&self.dialect);
+        Ok(Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect)))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let link = self.link(&ConnectOptions::default())?;
+        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect: Arc::clone(&self.dialect) })))
+    }
+}

@@ -1,0 +1,112 @@
+//! `~/.my.cnf`, of which the `[client]` sections are read (MySQL manual, "Using Option Files").
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Sections that client programs read, of MySQL and of MariaDB.
+const SECTIONS: &[&str] = &["client", "client-server", "client-mariadb"];
+
+/// The options found. It has no `Debug`, since it may hold a password.
+#[derive(Default)]
+pub(crate) struct OptionFile(BTreeMap<String, String>);
+
+impl OptionFile {
+    /// The file of whoever runs this; empty where there is none or it may not be read.
+    pub(crate) fn of_this_user() -> Self {
+        std::env::var_os("HOME").map(|home| Self::read(&Path::new(&home).join(".my.cnf"))).unwrap_or_default()
+    }
+
+    /// A file that anyone may write is ignored, as the engine's own programs ignore it.
+    fn read(path: &Path) -> Self {
+        let writable_by_all = fs::metadata(path)
+            .map_or(true, |about| !about.is_file() || about.permissions().mode() & 0o002 != 0);
+        if writable_by_all {
+            return Self::default();
+        }
+        fs::read_to_string(path).map(|text| Self::parse(&text)).unwrap_or_default()
+    }
+
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut found = BTreeMap::new();
+        let mut ours = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(section) = line.strip_prefix('[') {
+                ours = section.split(']').next().is_some_and(|name| SECTIONS.contains(&name.trim()));
+            } else if ours && !line.starts_with(['#', ';', '!']) {
+                let (name, value) = line.split_once('=').unwrap_or((line, ""));
+                // Later lines win; underscores and dashes are the same in names.
+                found.insert(name.trim().replace('_', "-"), unquoted(value.trim()));
+            }
+        }
+        Self(found)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).filter(|value| !value.is_empty()).cloned()
+    }
+}
+
+/// The value without its quotes and comment, its escapes decoded.
+fn unquoted(value: &str) -> String {
+    let quote = value.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value.chars().skip(usize::from(quote.is_some())).peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            _ if Some(c) == quote => break,
+            // Outside quotes a comment may follow the value.
+            '#' if quote.is_none() => break,
+            '\\' => match rest.next() {
+                Some('b') => out.push('\u{8}'),
+                Some('t') => out.push('\t'),
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some('s') => out.push(' '),
+                Some(c @ ('\\' | '\'' | '"')) => out.push(c),
+                Some(c) => out.extend(['\\', c]),
+                None => out.push('\\'),
+            },
+            c => out.push(c),
+        }
+    }
+    if quote.is_none() { out.trim_end().to_owned() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_are_read_as_the_engines_programs_read_them() {
+        let file = OptionFile::parse(
+            "user=outside\n[mysqld]\nuser=server\n[client]\n# note\nuser = bob # who\n\
+             password=\"a#b\\\"c\\\\\"\nmax_allowed_packet=1M\n[mysqldump]\npassword=x\n[client-mariadb]\nport=1\n",
+        );
+        assert_eq!(file.get("user").as_deref(), Some("bob"));
+        assert_eq!(file.get("password").as_deref(), Some("a#b\"c\\"));
+        assert_eq!(file.get("max-allowed-packet").as_deref(), Some("1M"));
+        assert_eq!(file.get("port").as_deref(), Some("1"));
+        assert_eq!(file.get("host"), None);
+    }
+
+    #[test]
+    fn a_file_that_anyone_may_write_is_ignored() {
+        let path = std::env::temp_dir().join(format!("kurabe-my-cnf-{}", std::process::id()));
+        fs::write(&path, "[client]\nuser=bob\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(OptionFile::read(&path).get("user").as_deref(), Some("bob"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(OptionFile::read(&path).get("user"), None);
+        fs::remove_file(&path).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(\\[client\\]\n)?\\PC{0,60}") {
+            let _ = OptionFile::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The SQL of PostgreSQL.
+
+use crate::sql::{Dialect, Placeholder, on_conflict_do_update};
+use kurabe_core::collection::FieldType;
+use std::borrow::Cow;
+
+/// Characters of the longest `varchar` (PostgreSQL manual, "Character Types").
+const MOST_TEXT: u32 = 10_485_760;
+
+/// The dialect.
+pub(crate) fn dialect() -> Dialect {
+    Dialect {
+        engine: "PostgreSQL",
+        quote: '"',
+        placeholder: Placeholder::Dollar,
+        column_type,
+        upsert: on_conflict_do_update,
+        create_tail: Cow::Borrowed(""),
+        clear: "TRUNCATE TABLE",
+        // The empty query; the protocol has no other ping.
+        ping: "",
+        begin: "BEGIN",
+        commit: "COMMIT",
+        rollback: "ROLLBACK",
+    }
+}
+
+/// Text is compared by bytes, as in the other engines, and not by a language's rules.
+fn column_type(kind: FieldType, _in_key: bool) -> Cow<'static, str> {
+    match kind {
+        FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => {
+            format!("varchar({max}) COLLATE \"C\"").into()
+        }
+        FieldType::Text { .. } | FieldType::LongText => "text COLLATE \"C\"".into(),
+        FieldType::Bytes { .. } | FieldType::LongBytes => "bytea".into(),
+        FieldType::Int => "bigint".into(),
+        FieldType::Timestamp => "timestamptz".into(),
+    }
+}

@@ -1,0 +1,52 @@
+//! The server's SQLSTATEs as kinds (PostgreSQL manual, "PostgreSQL Error Codes").
+
+use kurabe_core::{Error, ErrorKind};
+
+/// The error for people from an `ErrorResponse`.
+pub(crate) fn server(state: &str, message: &str) -> Error {
+    let (kind, hint) = kind(state, message);
+    let error = Error::new(kind, format!("the server answered: {message}")).code(state);
+    match hint {
+        "" => error,
+        hint => error.hint(hint),
+    }
+}
+
+fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {
+    match state {
+        "28000" if message.contains("no encryption") => {
+            (ErrorKind::Denied, "the server may want TLS: add tls=require or tls=verify")
+        }
+        "28P01" | "28000" => (ErrorKind::Denied, "check the user and the password"),
+        "3D000" => (ErrorKind::NotFound, "create the database first, or name another"),
+        "42P01" | "3F000" => (ErrorKind::NotFound, ""),
+        "42501" => {
+            (ErrorKind::NotPermitted, "the user needs CREATE on the schema, or tables of its own there")
+        }
+        "25006" => (ErrorKind::NotPermitted, "the server or the transaction is read-only"),
+        "53300" => (ErrorKind::Limit, "raise max_connections, or use fewer clients"),
+        "53100" => (ErrorKind::Limit, "the server's disk is full"),
+        "53200" => (ErrorKind::Limit, "the server is out of memory"),
+        "53400" => (ErrorKind::Limit, ""),
+        "57014" => (ErrorKind::Timeout, "the server cancelled the statement (statement_timeout)"),
+        "57P03" => (ErrorKind::Unreachable, "the server is starting or stopping; try again in a moment"),
+        "57P01" | "57P02" | "57P04" | "57P05" => (ErrorKind::ConnectionLost, ""),
+        _ if state.starts_with("54") => (ErrorKind::Limit, ""),
+        _ if state.starts_with("08") => (ErrorKind::ConnectionLost, ""),
+        _ => (ErrorKind::Server, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_state_and_says_what_to_do() {
+        let error = server("53300", "sorry, too many clients already");
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("53300")));
+        assert!(error.to_string().contains("max_connections"), "{error}");
+        assert_eq!(server("54011", "tables can have at most 1600 columns").kind(), ErrorKind::Limit);
+        assert_eq!(server("42601", "syntax error").kind(), ErrorKind::Server);
+    }
+}

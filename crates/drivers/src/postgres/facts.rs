@@ -1,0 +1,161 @@
+//! What a PostgreSQL server says of itself.
+
+use crate::wire::link::{Query, rows, value};
+use kurabe_core::Result;
+use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use std::collections::BTreeMap;
+
+/// What makes the durability class.
+const DURABILITY: &[&str] = &[
+    "fsync",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_writer_delay",
+];
+
+/// What else decides figures.
+const OTHERS: &[&str] = &[
+    "shared_buffers",
+    "effective_cache_size",
+    "work_mem",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "wal_level",
+    "wal_compression",
+    "wal_buffers",
+    "commit_delay",
+    "huge_pages",
+    "io_method",
+    "max_connections",
+    "superuser_reserved_connections",
+    "reserved_connections",
+    "server_encoding",
+    "block_size",
+    "data_checksums",
+    "default_toast_compression",
+    "default_transaction_isolation",
+    "plan_cache_mode",
+    "jit",
+    "autovacuum",
+    "statement_timeout",
+    "log_statement",
+    "shared_preload_libraries",
+];
+
+/// Asks the server.
+pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
+    let list: Vec<String> = DURABILITY.iter().chain(OTHERS).map(|name| format!("'{name}'")).collect();
+    let sql = format!(
+        "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
+        list.join(", ")
+    );
+    let found: BTreeMap<String, String> = rows(link, &sql)?
+        .into_iter()
+        .filter_map(|row| <[String; 2]>::try_from(row).ok())
+        .map(|[name, value]| (name, value))
+        .collect();
+    let settings = |names: &[&str]| -> Vec<Setting> {
+        names.iter().filter_map(|name| Some(Setting::new(*name, found.get(*name)?))).collect()
+    };
+    let get = |name: &str| found.get(name).map_or("", String::as_str);
+    let mut notes = Vec::new();
+    let durability = durability(&get, &mut notes);
+    let version = value(link, "SHOW server_version")?.unwrap_or_default();
+    let (connections, in_use) = connections(link, &get)?;
+    let one_gb = |set_by: &str| Some(Limit { most: 1_073_741_000, set_by: set_by.to_owned() });
+    Ok(ServerFacts {
+        engine: "PostgreSQL".to_owned(),
+        version,
+        client: client.to_owned(),
+        transport: link.transport(),
+        durability: Some(durability),
+        durability_settings: settings(DURABILITY),
+        settings: settings(OTHERS),
+        limits: Limits {
+            connections,
+            connections_in_use: in_use,
+            value_bytes: one_gb("the engine (1 GB per field)"),
+            request_bytes: one_gb("the engine (1 GB per message)"),
+            parameters: Some(Limit { most: 65_535, set_by: "the protocol (16-bit count)".to_owned() }),
+        },
+        notes,
+    })
+}
+
+/// How many connections this user may hold, by the least of the server's, the database's and the role's limits.
+fn connections<'a>(
+    link: &mut dyn Query,
+    get: &impl Fn(&str) -> &'a str,
+) -> Result<(Option<Limit>, Option<u64>)> {
+    let number = |name: &str| get(name).parse::<u64>().unwrap_or(0);
+    let sql = "SELECT r.rolsuper, r.rolconnlimit, d.datconnlimit, \
+               (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
+               FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
+               WHERE r.rolname = current_user AND d.datname = pg_catalog.current_database()";
+    let row = rows(link, sql)?.into_iter().next().unwrap_or_default();
+    let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let mut limits = Vec::new();
+    let all = number("max_connections");
+    if all > 0 && field(0) == "t" {
+        limits.push(Limit { most: all, set_by: "max_connections".to_owned() });
+    } else if all > 0 {
+        let kept = number("superuser_reserved_connections") + number("reserved_connections");
+        let set_by = "max_connections - superuser_reserved_connections".to_owned();
+        limits.push(Limit { most: all.saturating_sub(kept), set_by });
+    }
+    // -1 is no limit.
+    for (at, set_by) in [(1, "the role's CONNECTION LIMIT"), (2, "the database's CONNECTION LIMIT")] {
+        limits.extend(field(at).parse().ok().map(|most| Limit { most, set_by: set_by.to_owned() }));
+    }
+    // Ours is among them.
+    let in_use = field(3).parse::<u64>().ok().map(|n| n.saturating_sub(1));
+    Ok((limits.into_iter().min_by_key(|limit| limit.most), in_use))
+}
+
+/// The class that the settings make (PostgreSQL manual, "Write Ahead Log", "Asynchronous Commit").
+fn durability<'a>(get: &impl Fn(&str) -> &'a str, notes: &mut Vec<String>) -> DurabilityClass {
+    let replicated = !get("synchronous_standby_names").is_empty();
+    let mut class = match get("synchronous_commit") {
+        "off" => {
+            notes.push(
+                "Commits are written some 200 ms later: a crash of the server alone loses as much.".into(),
+            );
+            DurabilityClass::PeriodicSync
+        }
+        "local" => DurabilityClass::Synced,
+        _ if replicated => DurabilityClass::Replicated,
+        _ => DurabilityClass::Synced,
+    };
+    if get("fsync") == "off" {
+        class = class.min(DurabilityClass::OsCache);
+        notes.push("fsync is off: a power failure may damage the whole database.".to_owned());
+    }
+    if get("full_page_writes") == "off" {
+        class = class.min(DurabilityClass::OsCache);
+        notes.push("Without full_page_writes a page torn by a power failure is lost.".to_owned());
+    }
+    class
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(settings: &[(&str, &'static str)]) -> DurabilityClass {
+        let get = |name: &str| settings.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| *value);
+        durability(&get, &mut Vec::new())
+    }
+
+    #[test]
+    fn the_class_follows_the_settings() {
+        assert_eq!(class(&[("synchronous_commit", "on")]), DurabilityClass::Synced);
+        assert_eq!(class(&[("synchronous_commit", "off")]), DurabilityClass::PeriodicSync);
+        assert_eq!(class(&[("synchronous_commit", "on"), ("fsync", "off")]), DurabilityClass::OsCache);
+        let standby = ("synchronous_standby_names", "a");
+        assert_eq!(class(&[("synchronous_commit", "on"), standby]), DurabilityClass::Replicated);
+        assert_eq!(class(&[("synchronous_commit", "local"), standby]), DurabilityClass::Synced);
+        assert_eq!(class(&[("full_page_writes", "off")]), DurabilityClass::OsCache);
+    }
+}

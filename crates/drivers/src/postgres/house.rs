@@ -1,0 +1,74 @@
+//! Housekeeping on PostgreSQL.
+
+use crate::sql::{Dialect, House};
+use crate::wire::link::{Query, rows, value};
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// The advisory lock's key: "kurabe" in ASCII. Such locks are of one database, and end with their connection.
+const LOCK: i64 = 0x6b75_7261_6265;
+
+/// A connection that keeps house.
+pub(crate) struct PostgresHouse {
+    pub(crate) link: Box<dyn Query>,
+    pub(crate) dialect: Arc<Dialect>,
+}
+
+impl House for PostgresHouse {
+    fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<()> {
+        self.link.query(sql, &mut Reply::new())
+    }
+
+    fn column(&mut self, sql: &str) -> Result<Vec<String>> {
+        Ok(rows(&mut *self.link, sql)?.into_iter().filter_map(|row| row.into_iter().next()).collect())
+    }
+
+    fn table_exists(&mut self, name: &str) -> Result<bool> {
+        // Whatever the bare name would find, in any schema of the search path. Names are ours: they hold no quotes.
+        let sql = format!("SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL");
+        Ok(value(&mut *self.link, &sql)?.as_deref() == Some("t"))
+    }
+
+    fn claim(&mut self, run: &str) -> Result<()> {
+        let name = application_name(run);
+        // Before the lock, so that whoever finds it taken finds the name too.
+        self.execute(&format!("SET application_name TO '{name}'"))?;
+        let sql = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
+        if value(&mut *self.link, &sql)?.as_deref() == Some("t") {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT a.application_name, a.pid, a.usename, a.client_addr \
+             FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid) \
+             WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
+             AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
+             AND (l.classid::int8 << 32 | l.objid::int8) = {LOCK}"
+        );
+        let holder = rows(&mut *self.link, &sql)?.into_iter().next().unwrap_or_default();
+        let who = match holder.as_slice() {
+            // One run may reach a database by two targets.
+            [theirs, ..] if *theirs == name => return Ok(()),
+            [theirs, pid, user, address] => {
+                let from = if address.is_empty() { "a Unix socket" } else { address };
+                format!(" ('{theirs}', server process {pid}, user {user} from {from})")
+            }
+            _ => String::new(),
+        };
+        Err(Error::new(ErrorKind::InUse, format!("another run of Kurabe is using this database{who}"))
+            .hint("wait for it to end, or use another database"))
+    }
+}
+
+/// Names this process and the run, in the 63 plain characters that there are.
+fn application_name(run: &str) -> String {
+    let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != '\\' { c } else { '_' };
+    format!("kurabe {} {}", std::process::id(), run.chars().map(plain).collect::<String>())
+        .chars()
+        .take(63)
+        .collect()
+}

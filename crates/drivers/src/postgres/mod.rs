@@ -1,0 +1,89 @@
+//! PostgreSQL.
+
+mod config;
+mod dialect;
+mod errors;
+mod facts;
+mod house;
+mod passfile;
+mod values;
+mod wrapped;
+mod wrapped_tls;
+
+use crate::registry::{DriverInfo, OptionInfo};
+use crate::sql::{Dialect, SqlNamespace};
+use crate::wire::link::{LinkSession, Query};
+use config::Config;
+use kurabe_core::Result;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use std::sync::Arc;
+use wrapped::Wrapped;
+
+/// The driver, for the registry.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["postgres", "postgresql"],
+    engine: "PostgreSQL",
+    about: "relational server",
+    url: "postgres://[user[:password]@][host][:port][/database]",
+    options: &[
+        OptionInfo {
+            name: "socket",
+            help: "the server's Unix socket or the folder it is in, instead of TCP",
+        },
+        OptionInfo { name: "host", help: "as libpq has it: a host, or the folder of the Unix socket" },
+        OptionInfo {
+            name: "tls",
+            help: "off (default), require (encrypted), verify (certificate checked too)",
+        },
+        OptionInfo {
+            name: "ca",
+            help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
+        },
+        OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
+    ],
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(Postgres { config: Config::from_url(url)?, dialect: Arc::new(dialect::dialect()) }))
+}
+
+struct Postgres {
+    config: Config,
+    dialect: Arc<Dialect>,
+}
+
+impl Postgres {
+    fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
+        Ok(Box::new(Wrapped::connect(&self.config, options.timeout)?))
+    }
+}
+
+impl Driver for Postgres {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut link = self.query(&ConnectOptions::default())?;
+        let facts = facts::read(&mut *link, wrapped::CLIENT)?;
+        link.quit()?;
+        Ok(facts)
+    }
+
+    fn supports(&self, _operation: &Operation) -> Support {
+        Support::Native
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let dialect = Arc::clone(&self.dialect);
+        Ok(Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect)))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let link = self.query(&ConnectOptions::default())?;
+        Ok(Box::new(SqlNamespace::new(house::PostgresHouse { link, dialect: Arc::clone(&self.dialect) })))
+    }
+}

@@ -1,0 +1,118 @@
+//! libpq's password file (PostgreSQL manual, "The Password File").
+
+use super::config::Config;
+use crate::wire::Place;
+use kurabe_core::secret::Secret;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+/// The password for this server from the file of whoever runs this; and, where a file may not be used, why.
+pub(crate) fn of_this_user(
+    config: &Config,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> (Option<Secret>, Option<String>) {
+    let path = match (variable("PGPASSFILE"), variable("HOME")) {
+        (Some(path), _) => PathBuf::from(path),
+        (None, Some(home)) => PathBuf::from(home).join(".pgpass"),
+        (None, None) => return (None, None),
+    };
+    let Ok(about) = fs::metadata(&path) else {
+        return (None, None);
+    };
+    if !about.is_file() {
+        return (None, None);
+    }
+    // libpq ignores a file that others may read; so do we, and say it if the password is missed.
+    if about.permissions().mode() & 0o077 != 0 {
+        let hint = format!("{} is not used, since others may read it (chmod 600)", path.display());
+        return (None, Some(hint));
+    }
+    let (host, port) = match &config.place {
+        Place::Tcp { host, port } => (host.clone(), *port),
+        // A socket in the usual folder is "localhost"; in another, the folder's name.
+        Place::Unix(path) => {
+            let (folder, port) = super::config::folder_and_port(path)
+                .map_or_else(|| (String::new(), 0), |(folder, port)| (folder.to_string_lossy().into(), port));
+            let usual = matches!(folder.as_str(), "/tmp" | "/run/postgresql" | "/var/run/postgresql");
+            (if usual { "localhost".to_owned() } else { folder }, port)
+        }
+    };
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    (find(&text, [&host, &port.to_string(), &config.database, &config.user]), None)
+}
+
+/// The password of the first line `host:port:database:user:password` that fits; `*` fits everything, and a
+/// backslash takes the meaning of the `:` or `\` that follows.
+fn find(text: &str, wanted: [&str; 4]) -> Option<Secret> {
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut rest = line.trim_end_matches('\r');
+        for want in wanted {
+            let (field, escaped, after) = field(rest);
+            if !((field == "*" && !escaped) || field == want) {
+                return None;
+            }
+            rest = after?;
+        }
+        Some(Secret::new(field(rest).0)).filter(|password| !password.expose().is_empty())
+    })
+}
+
+/// The next field, whether it held an escape, and what follows its `:`.
+fn field(text: &str) -> (String, bool, Option<&str>) {
+    let (mut out, mut escaped) = (String::new(), false);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            ':' => return (out, escaped, text.get(at + 1..)),
+            '\\' => {
+                escaped = true;
+                out.extend(chars.next().map(|(_, c)| c));
+            }
+            c => out.push(c),
+        }
+    }
+    (out, escaped, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_line_that_fits_gives_the_password() {
+        let text = "# note\nh:5432:d:other:no\nh:5432:*:u:p\\:w\\\\d:ignored\n*:*:*:*:last\n";
+        let password = |wanted| find(text, wanted).map(|secret| secret.expose().to_owned());
+        assert_eq!(password(["h", "5432", "d", "u"]).as_deref(), Some("p:w\\d"));
+        assert_eq!(password(["x", "1", "y", "z"]).as_deref(), Some("last"));
+        assert_eq!(find("h:5432:d\n", ["h", "5432", "d", "u"]), None);
+        assert_eq!(find("\\*:1:d:u:p\n", ["h", "1", "d", "u"]), None);
+        assert_eq!(find("a\\:b:1:d:u:p\n", ["a:b", "1", "d", "u"]).map(|s| s.expose().len()), Some(1));
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_not_used_and_that_is_said() {
+        let path = std::env::temp_dir().join(format!("kurabe-pgpass-{}", std::process::id()));
+        fs::write(&path, "*:*:*:*:secret\n").unwrap();
+        let variable = |name: &str| (name == "PGPASSFILE").then(|| path.to_string_lossy().into_owned());
+        let url = kurabe_core::target::TargetUrl::parse("postgres://u:x@h/d").unwrap();
+        let config = Config::from_url(&url).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let (password, hint) = of_this_user(&config, &variable);
+        assert!(password.is_none() && hint.unwrap().contains("chmod 600"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(
+            of_this_user(&config, &variable).0.map(|s| s.expose().to_owned()).as_deref(),
+            Some("secret")
+        );
+        fs::remove_file(&path).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "\\PC{0,60}") {
+            let _ = find(&text, ["h", "1", "d", "u"]);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The `postgres` crate as it is used by everyone: what `?client=driver` selects.
+
+use super::config::{Config, folder_and_port};
+use super::errors;
+use super::values::{Encoded, Form};
+use super::wrapped_tls::Rustls;
+use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::wire::{Place, lost, tls};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use postgres::fallible_iterator::FallibleIterator as _;
+use postgres::types::private::BytesMut;
+use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use postgres::{Client, NoTls, SimpleQueryMessage, Statement, config::SslMode};
+use std::error::Error as StdError;
+use std::time::Duration;
+
+/// The crate and its version, for the facts.
+pub(crate) const CLIENT: &str = "postgres crate 0.19";
+
+/// A connection of the crate's. The crate has no time limit for an answer; the one given counts for connecting, and
+/// for data that the server's host does not acknowledge.
+pub(crate) struct Wrapped {
+    client: Option<Client>,
+    transport: &'static str,
+}
+
+impl Wrapped {
+    /// Connects.
+    pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
+        let timeout = timeout.max(Duration::from_millis(1));
+        let mut options = postgres::Config::new();
+        options
+            .user(&config.user)
+            .dbname(&config.database)
+            .application_name("kurabe")
+            .connect_timeout(timeout)
+            .tcp_user_timeout(timeout);
+        if let Some(password) = &config.password {
+            options.password(password.expose());
+        }
+        match &config.place {
+            Place::Tcp { host, port } => options.host(host).port(*port),
+            Place::Unix(path) => {
+                let (folder, port) = folder_and_port(path)
+                    .ok_or_else(|| Error::usage("client=driver takes sockets named .s.PGSQL.PORT only"))?;
+                options.host_path(folder).port(port)
+            }
+        };
+        let connected = match config.tls.config() {
+            None => options.ssl_mode(SslMode::Disable).connect(NoTls),
+            Some(tls) => options.ssl_mode(SslMode::Require).connect(Rustls::new(tls)),
+        };
+        let client = connected.map_err(|e| refused(&e, config))?;
+        let transport = match (&config.place, config.tls.is_off()) {
+            (Place::Unix(_), _) => "Unix socket",
+            (Place::Tcp { .. }, true) => "TCP",
+            (Place::Tcp { .. }, false) => "TCP with TLS",
+        };
+        Ok(Self { client: Some(client), transport })
+    }
+
+    fn client(&mut self) -> Result<&mut Client> {
+        self.client.as_mut().ok_or_else(|| Error::new(ErrorKind::ConnectionLost, "the connection was closed"))
+    }
+}
+
+impl Query for Wrapped {
+    fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
+        for message in self.client()?.simple_query(sql).map_err(|e| failed(&e))? {
+            match message {
+                SimpleQueryMessage::Row(row) => {
+                    for column in 0..row.len() {
+                        match row.get(column) {
+                            Some(text) => out.push_bytes(text.as_bytes()),
+                            None => out.push_null(),
+                        }
+                    }
+                    out.end_row();
+                }
+                SimpleQueryMessage::CommandComplete(rows) => out.set_affected(rows),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn quit(&mut self) -> Result<()> {
+        self.client.take().map_or(Ok(()), |client| client.close().map_err(|e| failed(&e)))
+    }
+
+    fn transport(&self) -> String {
+        self.transport.to_owned()
+    }
+}
+
+impl Link for Wrapped {
+    type Statement = Statement;
+
+    fn ping(&mut self) -> Result<()> {
+        self.client()?.simple_query("").map(drop).map_err(|e| failed(&e))
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        self.client()?.prepare(sql).map_err(|e| failed(&e))
+    }
+
+    fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let expected = statement.params().len();
+        if expected != parameters.len() {
+            return Err(wrong_parameters(expected, parameters.len()));
+        }
+        let parameters = parameters.iter().map(|value| Parameter(*value));
+        let mut rows = self.client()?.query_raw(&*statement, parameters).map_err(|e| failed(&e))?;
+        while let Some(row) = rows.next().map_err(|e| failed(&e))? {
+            for (column, about) in row.columns().iter().enumerate() {
+                match row.try_get::<_, Option<Raw<'_>>>(column).map_err(|e| failed(&e))? {
+                    Some(Raw(bytes)) => Form::of(about.type_().oid()).push(bytes, out)?,
+                    None => out.push_null(),
+                }
+            }
+            out.end_row();
+        }
+        // The server counts the rows of a SELECT too; they are not affected.
+        if out.rows() == 0 {
+            out.set_affected(rows.rows_affected().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, statement: Statement) -> Result<()> {
+        // The crate sends Close when the last copy of a statement is dropped, and does not wait for the answer.
+        drop(statement);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Parameter<'a>(Value<'a>);
+
+impl ToSql for Parameter<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        let encoded: Encoded<'_> = Form::of(kind.oid()).encode(&self.0)?;
+        Ok(match encoded.bytes() {
+            None => IsNull::Yes,
+            Some(bytes) => {
+                out.extend_from_slice(bytes);
+                IsNull::No
+            }
+        })
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+struct Raw<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for Raw<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+fn refused(error: &postgres::Error, config: &Config) -> Error {
+    if error.as_db_error().is_some() {
+        return with_hint(failed(error), config);
+    }
+    if let Some(refused) = source::<rustls::Error>(error) {
+        return tls::failed(refused);
+    }
+    if let Some(io) = source::<std::io::Error>(error) {
+        return config.place.unreachable(io);
+    }
+    let cause = StdError::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let text = error.to_string();
+    if cause.contains("does not support TLS") {
+        return Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out");
+    }
+    let kind = if text.contains("authentication") || cause.contains("password") {
+        ErrorKind::Denied
+    } else {
+        ErrorKind::Unreachable
+    };
+    with_hint(Error::new(kind, format!("{text}{cause}")), config)
+}
+
+/// Adds why a password file was not used, where the password is what is missing.
+pub(crate) fn with_hint(error: Error, config: &Config) -> Error {
+    match &config.password_hint {
+        Some(hint) if error.kind() == ErrorKind::Denied && config.password.is_none() => {
+            error.hint(hint.as_str())
+        }
+        _ => error,
+    }
+}
+
+/// The crate's error as ours. None of its texts holds a password.
+fn failed(error: &postgres::Error) -> Error {
+    if let Some(db) = error.as_db_error() {
+        return errors::server(db.code().code(), db.message());
+    }
+    if let Some(ours) = source::<Error>(error) {
+        return ours.clone();
+    }
+    if let Some(io) = source::<std::io::Error>(error) {
+        return lost(io);
+    }
+    if error.is_closed() {
+        return Error::new(ErrorKind::ConnectionLost, "the server closed the connection");
+    }
+    Error::new(ErrorKind::Protocol, error.to_string())
+}
+
+/// The nearest cause of this type.
+fn source<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}

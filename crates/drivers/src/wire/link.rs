@@ -1,0 +1,159 @@
+//! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
+
+use crate::sql::{Dialect, Texts};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// A connection that can execute SQL as text.
+pub(crate) trait Query: Send {
+    /// Executes a text without parameters. Whatever comes back comes as text.
+    fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()>;
+
+    /// Says goodbye. The connection is of no use afterwards.
+    fn quit(&mut self) -> Result<()>;
+
+    /// How the server is reached.
+    fn transport(&self) -> String;
+}
+
+/// A connection that can execute prepared statements too.
+pub(crate) trait Link: Query {
+    /// What is remembered of a prepared statement.
+    type Statement: Send;
+
+    /// The least request that the server answers.
+    fn ping(&mut self) -> Result<()>;
+
+    /// Has the server prepare a statement, once more even where it prepared the same before.
+    fn prepare(&mut self, sql: &str) -> Result<Self::Statement>;
+
+    /// Executes a prepared statement. `out` is empty.
+    fn run(
+        &mut self,
+        statement: &mut Self::Statement,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()>;
+
+    /// Has the server forget a prepared statement.
+    fn forget(&mut self, statement: Self::Statement) -> Result<()>;
+}
+
+/// All rows of a text query, as text; nothing where a field holds no value.
+pub(crate) fn rows(link: &mut dyn Query, sql: &str) -> Result<Vec<Vec<String>>> {
+    let mut reply = Reply::new();
+    link.query(sql, &mut reply)?;
+    let field = |row, column| {
+        let bytes = reply.field_bytes(row, column).unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    Ok((0..reply.rows()).map(|row| (0..reply.width()).map(|column| field(row, column)).collect()).collect())
+}
+
+/// The first field of the first row of a text query.
+pub(crate) fn value(link: &mut dyn Query, sql: &str) -> Result<Option<String>> {
+    Ok(rows(link, sql)?.into_iter().next().and_then(|row| row.into_iter().next()))
+}
+
+/// What an operation was prepared into.
+enum Slot<S> {
+    Ping,
+    /// What is not worth preparing, or cannot be: the statements of transactions.
+    Text(Arc<str>),
+    Statement(S),
+}
+
+/// The [`Session`] that a link makes.
+pub(crate) struct LinkSession<L: Link> {
+    link: L,
+    dialect: Arc<Dialect>,
+    texts: Texts,
+    slots: Slab<Slot<L::Statement>>,
+}
+
+impl<L: Link> LinkSession<L> {
+    pub(crate) fn new(link: L, dialect: Arc<Dialect>) -> Self {
+        Self { link, dialect, texts: Texts::default(), slots: Slab::default() }
+    }
+}
+
+impl<L: Link> Session for LinkSession<L> {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        let slot = match operation {
+            Operation::Ping => Slot::Ping,
+            Operation::Begin | Operation::Commit | Operation::Rollback => {
+                Slot::Text(self.texts.get(&self.dialect, operation)?)
+            }
+            _ => {
+                let sql = self.texts.get(&self.dialect, operation)?;
+                Slot::Statement(self.link.prepare(&sql)?)
+            }
+        };
+        Ok(Prepared(self.slots.insert(slot)))
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        out.clear();
+        match self.slots.get_mut(prepared.0)? {
+            Slot::Statement(statement) => self.link.run(statement, parameters, out),
+            Slot::Ping => self.link.ping(),
+            Slot::Text(sql) => self.link.query(sql, out),
+        }
+        .inspect_err(|_| out.clear())
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        match self.slots.remove(prepared.0)? {
+            Slot::Statement(statement) => self.link.forget(statement),
+            Slot::Ping | Slot::Text(_) => Ok(()),
+        }
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.link.quit()
+    }
+}
+
+/// A statement that is not one of this connection's: a defect of the caller.
+fn unknown_statement() -> Error {
+    Error::new(ErrorKind::Internal, "no such prepared statement in this session")
+}
+
+/// More or fewer parameters than the statement has: a defect of the caller.
+pub(crate) fn wrong_parameters(expected: usize, given: usize) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        format!("the statement takes {expected} parameters and was given {given}"),
+    )
+}
+
+/// What was prepared, by number; the numbers of what was released are used again.
+struct Slab<T>(Vec<Option<T>>);
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Slab<T> {
+    fn insert(&mut self, item: T) -> usize {
+        if let Some(free) = self.0.iter().position(Option::is_none) {
+            self.0[free] = Some(item);
+            return free;
+        }
+        self.0.push(Some(item));
+        self.0.len() - 1
+    }
+
+    fn get_mut(&mut self, number: usize) -> Result<&mut T> {
+        self.0.get_mut(number).and_then(Option::as_mut).ok_or_else(unknown_statement)
+    }
+
+    fn remove(&mut self, number: usize) -> Result<T> {
+        self.0.get_mut(number).and_then(Option::take).ok_or_else(unknown_statement)
+    }
+}

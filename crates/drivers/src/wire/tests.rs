@@ -1,0 +1,51 @@
+use super::script::Script;
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn parts_are_sent_as_one_message_however_the_socket_cuts_them() {
+    for piece in [1, 2, 5, 100] {
+        let mut wire = Wire::new(Script::in_pieces(Vec::new(), piece));
+        wire.send_parts([b"head", b"", b"tail"]).unwrap();
+        wire.send_parts([b"", b"long value", b""]).unwrap();
+        assert_eq!(wire.stream().sent, b"headtaillong value");
+    }
+}
+
+#[test]
+fn data_before_the_tls_handshake_is_refused() {
+    let mut wire = Wire::new(Script::new(b"Sinjected".to_vec()));
+    wire.peek(1).unwrap();
+    wire.consume(1);
+    assert_eq!(wire.into_stream().err().map(|e| e.kind()), Some(ErrorKind::Protocol));
+}
+
+proptest! {
+    #[test]
+    fn every_byte_arrives_once_and_in_order(
+        lengths in prop::collection::vec((0usize..60_000, 0u8..3), 1..8), piece in 1usize..40_000
+    ) {
+        let total: usize = lengths.iter().map(|(n, _)| n).sum();
+        let sent: Vec<u8> = (0..total).map(|i| (i * 31 % 251) as u8).collect();
+        let mut wire = Wire::new(Script::in_pieces(sent.clone(), piece));
+        let mut at = 0;
+        let mut out = Vec::new();
+        for (n, how) in lengths {
+            match how {
+                0 => {
+                    prop_assert_eq!(wire.peek(n).unwrap(), &sent[at..at + n]);
+                    wire.consume(n);
+                }
+                1 => wire.skip(n).unwrap(),
+                _ => {
+                    out.clear();
+                    wire.take_into(n, &mut out).unwrap();
+                    prop_assert_eq!(&out, &sent[at..at + n]);
+                }
+            }
+            at += n;
+        }
+        prop_assert_eq!(wire.peek(1).unwrap_err().kind(), ErrorKind::ConnectionLost);
+        prop_assert_eq!(wire.take_into(50_000, &mut out).unwrap_err().kind(), ErrorKind::ConnectionLost);
+    }
+}

@@ -1,0 +1,133 @@
+//! Who is let in, who may do what, and what is said to the others.
+
+use crate::common::{CLIENTS, ENGINES, by, open, refusal, table, with, with_password};
+use kurabe_core::ErrorKind;
+use kurabe_core::driver::{ConnectOptions, DurabilityClass};
+use kurabe_testbed::testing;
+
+#[test]
+fn what_the_server_says_of_itself() {
+    for engine in ENGINES {
+        let Some(server) = testing::server(engine) else { continue };
+        for client in CLIENTS {
+            let facts = open(&by(&server, client)).unwrap().describe().unwrap();
+            let name = match engine {
+                "mysql" => "MySQL",
+                "mariadb" => "MariaDB",
+                _ => "PostgreSQL",
+            };
+            assert_eq!(facts.engine, name);
+            assert!(facts.version.contains(server.version()), "{} {}", facts.version, server.version());
+            assert_eq!(facts.durability, Some(DurabilityClass::Synced), "{facts:?}");
+            assert!(facts.durability_settings.len() > 3, "{facts:?}");
+            assert!(facts.settings.len() > 10, "{facts:?}");
+            assert_eq!(facts.transport, "TCP");
+            // A connection that was just closed may still be counted.
+            assert!(facts.limits.connections_in_use.is_some_and(|n| n <= 3), "{facts:?}");
+            assert!(facts.limits.connections.is_some_and(|limit| limit.most >= 90));
+            assert!(facts.limits.value_bytes.is_some() && facts.limits.request_bytes.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_wrong_password_and_a_missing_database_are_told_apart() {
+    for engine in ENGINES {
+        let Some(server) = testing::server_with(engine, |options| options.with_password("right:p@ss")) else {
+            continue;
+        };
+        for client in CLIENTS {
+            let url = with_password(&by(&server, client), "right%3Ap%40ss");
+            open(&url).unwrap().describe().unwrap();
+            let error = refusal(&with_password(&by(&server, client), "hunter2"));
+            assert_eq!(error.kind(), ErrorKind::Denied, "{engine} {client}: {error}");
+            assert!(error.server_code().is_some(), "{engine} {client}: {error}");
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+            let (start, query) = url.split_once('?').unwrap();
+            let (start, _) = start.rsplit_once('/').unwrap();
+            let error = refusal(&format!("{start}/no_such_database?{query}"));
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{engine} {client}: {error}");
+        }
+    }
+}
+
+#[test]
+fn nothing_there_and_a_full_server_are_told_apart() {
+    for engine in ENGINES {
+        let settings = if engine == "postgres" { 5 } else { 2 };
+        let Some(server) = testing::server_with(engine, |options| options.set("max_connections", settings))
+        else {
+            continue;
+        };
+        for client in CLIENTS {
+            let url = by(&server, client);
+            let driver = open(&url).unwrap();
+            let mut held = Vec::new();
+            let error = loop {
+                match driver.connect(&ConnectOptions::default()) {
+                    Ok(session) => held.push(session),
+                    Err(error) => break error,
+                }
+                assert!(held.len() < 20, "{engine} {client}: no limit");
+            };
+            assert_eq!(error.kind(), ErrorKind::Limit, "{engine} {client}: {error}");
+            for session in held {
+                session.close().unwrap();
+            }
+            // The server needs a moment to see them go.
+            let again = (0..100).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                driver.connect(&ConnectOptions::default()).is_ok()
+            });
+            assert!(again, "{engine} {client}: the connections are still held");
+        }
+        let urls = CLIENTS.map(|client| by(&server, client));
+        server.stop().unwrap();
+        for url in urls {
+            let error = refusal(&url);
+            assert_eq!(error.kind(), ErrorKind::Unreachable, "{url}: {error}");
+            assert!(error.to_string().contains("nothing listens at 127.0.0.1:"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn two_runs_do_not_share_a_database_and_one_run_may_reach_it_twice() {
+    for engine in ENGINES {
+        let Some(server) = testing::server(engine) else { continue };
+        for client in CLIENTS {
+            let driver = open(&by(&server, client)).unwrap();
+            let mut first = driver.namespace().unwrap();
+            first.claim("2026-11-20 session").unwrap();
+            driver.namespace().unwrap().claim("2026-11-20 session").unwrap();
+            let error = driver.namespace().unwrap().claim("another").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InUse, "{engine} {client}: {error}");
+            assert!(error.to_string().contains("user "), "{engine} {client}: {error}");
+            drop(first);
+            // The server needs a moment to see it go.
+            let free = (0..100).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                driver.namespace().unwrap().claim("another").is_ok()
+            });
+            assert!(free, "{engine} {client}: the claim outlived its connection");
+        }
+    }
+}
+
+#[test]
+fn a_storage_engine_may_be_named() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        for client in CLIENTS {
+            let url = by(&server, client);
+            let driver = open(&with(&url, "engine=MyISAM")).unwrap();
+            assert_eq!(driver.describe().unwrap().durability, Some(DurabilityClass::OsCache));
+            let mut namespace = driver.namespace().unwrap();
+            namespace.create(&table("kurabe_engine")).unwrap();
+            namespace.remove("kurabe_engine").unwrap();
+            let error = open(&with(&url, "engine=Nonsense")).unwrap();
+            let error = error.namespace().unwrap().create(&table("kurabe_engine")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        }
+    }
+}
