@@ -81,7 +81,7 @@ impl Tally {
         let Self { passed, failed, ignored, skips, .. } = self;
         let skipped = match skips.len() {
             0 => String::new(),
-            n => format!(", {n} servers not there and so skipped"),
+            n => format!(", {n} skipped for want of a server"),
         };
         format!("{passed} tests passed, {failed} failed, {ignored} ignored{skipped}")
     }

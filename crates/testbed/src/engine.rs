@@ -79,6 +79,11 @@ pub(crate) trait Engine: Sync {
     fn stop_signal(&self) -> Signal {
         Signal::KILL
     }
+
+    /// What gives back to the system that a server which was killed could not give back itself, outside its folder.
+    fn give_back(&self, _site: &Site) -> Option<Launch> {
+        None
+    }
 }
 
 /// Where one server lives.

@@ -9,6 +9,8 @@ use crate::account::Account;
 use crate::engine::Site;
 use crate::programs;
 
+const UNFINISHED: &str = ".unfinished-";
+
 /// Where a fresh data folder of this very program is kept for this user, if it can be.
 fn place(engine: &str, site: &Site) -> Option<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
@@ -38,14 +40,27 @@ pub(crate) fn keep(engine: &str, site: &Site) {
     // Under another name first, so that a half-made one is never taken for whole.
     let save = || -> io::Result<()> {
         fs::create_dir_all(parent)?;
+        sweep(parent);
         let private = PermissionsExt::from_mode(0o700);
         let unfinished =
-            tempfile::Builder::new().prefix(".unfinished-").permissions(private).tempdir_in(parent)?;
+            tempfile::Builder::new().prefix(UNFINISHED).permissions(private).tempdir_in(parent)?;
         let whole = unfinished.path().join("data");
         copy(&site.data(), &whole, None)?;
         fs::rename(whole, &place)
     };
     let _ = save();
+}
+
+/// Removes copies that were broken off long ago, by guards that were killed.
+fn sweep(parent: &Path) {
+    let old =
+        |meta: fs::Metadata| meta.modified().is_ok_and(|t| t.elapsed().is_ok_and(|age| age.as_secs() > 3600));
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let unfinished = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        if unfinished && entry.metadata().is_ok_and(old) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn is_ours(place: &Path) -> bool {

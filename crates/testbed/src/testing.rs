@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use crate::{Server, StartOptions, TestbedError, start};
 
@@ -79,6 +80,17 @@ fn build() -> Result<PathBuf, String> {
         "debug" => "dev",
         other => other,
     };
+    let program = profile.join("kurabe-testbed");
+    // Not asked again for nothing: for one package alone cargo may choose other features of what it depends on than
+    // for the whole workspace, and compile all that once more.
+    let source = newest(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
+    if program
+        .metadata()
+        .and_then(|m| m.modified())
+        .is_ok_and(|built| source.is_some_and(|source| built > source))
+    {
+        return Ok(program);
+    }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // What cargo tells a test about its package is not for a build: build scripts that look at it would run again,
     // and all that depends on them be compiled again.
@@ -114,5 +126,15 @@ fn build() -> Result<PathBuf, String> {
     if !output.status.success() {
         return Err(format!("it cannot be built: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    Ok(profile.join("kurabe-testbed"))
+    Ok(program)
+}
+
+/// When anything in a folder was last changed.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let times = entries.filter_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => newest(&entry.path()),
+        _ => entry.metadata().and_then(|meta| meta.modified()).ok(),
+    });
+    times.max()
 }

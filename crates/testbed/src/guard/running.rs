@@ -35,9 +35,11 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts `launch`, appending what it prints to the file at `log`; its end will be an [`Event`].
+    /// Starts `launch`, appending what it prints to the file at `log`; its end will be an [`Event`]. Should the guard
+    /// end first, the system sends it `last`.
     pub fn start(
         launch: &Launch,
+        last: Signal,
         site: &Site,
         log: &Path,
         events: &Sender<Event>,
@@ -46,7 +48,7 @@ impl Running {
         let file = OpenOptions::new().append(true).create(true).mode(0o644).open(log);
         let file = file.map_err(failed(format!("opening {}", log.display())))?;
         let what = format!("starting {}", launch.program.display());
-        let mut child = shim::command(launch, site, file)?.spawn().map_err(failed(what))?;
+        let mut child = shim::command(launch, last, site, file)?.spawn().map_err(failed(what))?;
         if let Some(mut input) = child.stdin.take() {
             // A program that ends without reading says why in its log.
             let _ = input.write_all(launch.input.as_bytes());
@@ -85,11 +87,16 @@ impl Running {
                 signal(*pid, Signal::CONT);
             }
         }
-        let until = Instant::now() + grace;
+        self.wait(grace);
+        self.kill();
+    }
+
+    /// Waits for its end, but not for ever.
+    pub fn wait(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
         while self.ended().is_none() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
-        self.kill();
     }
 
     /// Kills it with all that it started, like a power cut.

@@ -170,7 +170,7 @@ impl Guard {
     /// Runs a program that must end well before the server can start.
     fn run_step(&mut self, step: &Launch, deadline: Instant) -> Result<(), TestbedError> {
         let log = self.site.dir.join("prepare.log");
-        let mut step_running = Running::start(step, &self.site, &log, &self.sender)?;
+        let mut step_running = Running::start(step, Signal::KILL, &self.site, &log, &self.sender)?;
         let result = loop {
             if let Some(status) = step_running.ended() {
                 let what = format!("{} ended with {status}", step.program.display());
@@ -190,7 +190,7 @@ impl Guard {
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
         let log = self.site.log();
         let launch = self.engine.command(&self.site, first);
-        let mut running = Running::start(&launch, &self.site, &log, &self.sender)?;
+        let mut running = Running::start(&launch, self.engine.stop_signal(), &self.site, &log, &self.sender)?;
         let result =
             self.folder.note_server(running.pid()).and_then(|()| self.await_answer(&mut running, deadline));
         if result.is_err() {
@@ -287,9 +287,16 @@ impl Guard {
     }
 
     /// Stops the server and removes its folder. What cannot be removed is left to the next sweep.
-    fn clear_away(self) -> ExitCode {
-        if let Some(mut running) = self.running {
+    fn clear_away(mut self) -> ExitCode {
+        if let Some(mut running) = self.running.take() {
             running.stop(self.engine.stop_signal(), GRACE);
+        }
+        if let Some(step) = self.engine.give_back(&self.site) {
+            let log = self.site.dir.join("prepare.log");
+            if let Ok(mut step) = Running::start(&step, Signal::KILL, &self.site, &log, &self.sender) {
+                step.wait(GRACE);
+                step.kill();
+            }
         }
         match self.folder.remove() {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! Between the guard and a server: a moment in which the process becomes the server's user and asks to be killed
-//! with its parent, before it becomes the server.
+//! Between the guard and a server: a moment in which the process becomes the server's user and asks to be
+//! ended with its parent, before it becomes the server.
 //!
 //! The order matters, since a change of user forgets that request; hence a step of our own after the change, which
 //! std's `Command` does not offer without unsafe code.
@@ -18,9 +18,15 @@ use crate::process::this_program;
 
 pub(super) const WORD: &str = "exec";
 
-/// The command that runs `launch` as the server's user, in its folder, with everything it prints going to `log`.
+/// The command that runs `launch` as the server's user, in its folder, with everything it prints going to `log`; the
+/// system sends it `last` when the guard is gone.
 /// It must be spawned by the guard's main thread: the death of the thread that did it counts as the parent's.
-pub(super) fn command(launch: &Launch, site: &Site, log: File) -> Result<Command, TestbedError> {
+pub(super) fn command(
+    launch: &Launch,
+    last: Signal,
+    site: &Site,
+    log: File,
+) -> Result<Command, TestbedError> {
     let errors = log.try_clone().map_err(TestbedError::io("opening the server's log"))?;
     let number = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let mut command = Command::new(this_program());
@@ -28,6 +34,7 @@ pub(super) fn command(launch: &Launch, site: &Site, log: File) -> Result<Command
         .arg(super::SUBCOMMAND)
         .arg(WORD)
         .arg(std::process::id().to_string())
+        .arg(last.as_raw().to_string())
         .arg(number(site.account.map(|account| account.uid)))
         .arg(number(site.account.map(|account| account.gid)))
         .arg(&launch.program)
@@ -65,6 +72,7 @@ fn replace(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     let mut next = |what: &str| args.next().ok_or_else(|| format!("no {what}"));
     let number = |text: OsString| text.to_str().and_then(|text| text.parse::<u32>().ok());
     let parent = number(next("parent")?);
+    let last = next("signal")?.to_str().and_then(|text| text.parse().ok()).and_then(Signal::from_named_raw);
     let (uid, gid) = (number(next("user")?), number(next("group")?));
     let program = next("program")?;
     if let (Some(uid), Some(gid)) = (uid, gid) {
@@ -76,7 +84,7 @@ fn replace(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
         };
         change().map_err(|error| format!("cannot become user {uid}: {error}"))?;
     }
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    set_parent_process_death_signal(Some(last.unwrap_or(Signal::KILL))).map_err(|error| error.to_string())?;
     // Had the guard died just before, the signal would never come.
     if getppid().map(|pid| Pid::as_raw_nonzero(pid).get() as u32) != parent {
         return Err("the guard is gone".to_owned());
