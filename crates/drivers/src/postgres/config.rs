@@ -16,7 +16,6 @@ pub(crate) struct Config {
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
     /// The wrapped crate instead of the lean client.
-    #[allow(dead_code, reason = "the lean client comes next")]
     pub(crate) wrapped: bool,
     /// What to say where a password is missing: a password file that may not be used.
     pub(crate) password_hint: Option<String>,

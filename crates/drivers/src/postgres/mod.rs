@@ -5,6 +5,7 @@ mod dialect;
 mod errors;
 mod facts;
 mod house;
+mod lean;
 mod passfile;
 mod values;
 mod wrapped;
@@ -18,6 +19,7 @@ use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
 
@@ -57,14 +59,19 @@ struct Postgres {
 
 impl Postgres {
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(Box::new(Wrapped::connect(&self.config, options.timeout)?))
+        Ok(if self.config.wrapped {
+            Box::new(Wrapped::connect(&self.config, options.timeout)?)
+        } else {
+            Box::new(Lean::connect(&self.config, options.timeout)?)
+        })
     }
 }
 
 impl Driver for Postgres {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.query(&ConnectOptions::default())?;
-        let facts = facts::read(&mut *link, wrapped::CLIENT)?;
+        let client = if self.config.wrapped { wrapped::CLIENT } else { lean::CLIENT };
+        let facts = facts::read(&mut *link, client)?;
         link.quit()?;
         Ok(facts)
     }
@@ -79,7 +86,11 @@ impl Driver for Postgres {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect)))
+        Ok(if self.config.wrapped {
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect))
+        } else {
+            Box::new(LinkSession::new(Lean::connect(&self.config, options.timeout)?, dialect))
+        })
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -4,10 +4,12 @@
 //! place. A long value is received straight into the reply, past the buffer. Nothing is allocated per operation.
 
 pub(crate) mod link;
+mod outbox;
 mod place;
 mod stream;
 pub(crate) mod tls;
 
+pub(crate) use outbox::Outbox;
 pub(crate) use place::Place;
 pub(crate) use stream::Stream;
 

@@ -67,14 +67,6 @@ impl Stream {
     pub(crate) fn is_private(&self) -> bool {
         !matches!(self, Self::Tcp(_))
     }
-
-    /// The server's certificate, where there is one.
-    pub(crate) fn certificate(&self) -> Option<&[u8]> {
-        match self {
-            Self::Tls(stream) => stream.conn.peer_certificates()?.first().map(|der| &**der),
-            _ => None,
-        }
-    }
 }
 
 fn connect_any(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {

@@ -10,7 +10,7 @@ use kurabe_testbed::Server;
 use std::sync::Arc;
 
 pub const ENGINES: [&str; 3] = ["mysql", "mariadb", "postgres"];
-pub const CLIENTS: [&str; 1] = ["driver"];
+pub const CLIENTS: [&str; 2] = ["lean", "driver"];
 
 /// The server's URL with one more option.
 pub fn with(url: &str, option: &str) -> String {

@@ -1,0 +1,193 @@
+//! What the server answers, up to `ReadyForQuery`.
+
+use super::Outcome;
+use crate::postgres::errors;
+use crate::postgres::values::Form;
+use crate::wire::{Peer, Wire, malformed};
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, Result};
+
+/// The longest message other than a row that is believed: the description of 65,535 columns with long names is shorter.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// What a statement takes and gives, as the server describes it.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    pub(super) takes: Vec<Form>,
+    pub(super) gives: Vec<Form>,
+}
+
+/// What becomes of the rows and descriptions that come.
+pub(super) enum Rows<'a> {
+    /// Rows of a simple query.
+    Text(&'a mut Reply),
+    /// Rows in the forms that were announced.
+    Binary(&'a [Form], &'a mut Reply),
+    /// Descriptions.
+    Announced(&'a mut Announced),
+}
+
+/// Reads messages until the server is ready for as many times as Sync or Query was sent.
+pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: usize) -> Outcome<()> {
+    let mut ended = Ok(());
+    loop {
+        let (kind, length) = match header(wire) {
+            Ok(header) => header,
+            // The last words of a server that ends the connection say more than the end does.
+            Err(error) => return ended.and(Err(error)),
+        };
+        match kind {
+            b'D' => row(wire, length, rows)?,
+            b'Z' => {
+                wire.peek(length)?;
+                wire.consume(length);
+                syncs -= 1;
+                if syncs == 0 {
+                    return Ok(ended);
+                }
+            }
+            b'C' => {
+                let affected = affected(body(wire, length)?);
+                wire.consume(length);
+                if let (Rows::Text(out) | Rows::Binary(_, out), Some(affected)) = (&mut *rows, affected) {
+                    out.set_affected(affected);
+                }
+            }
+            b'E' => {
+                let error = error(body(wire, length)?)?;
+                wire.consume(length);
+                ended = ended.and(Err(error));
+            }
+            b't' | b'T' => {
+                let body = body(wire, length)?;
+                if let Rows::Announced(announced) = rows {
+                    if kind == b't' {
+                        announced.takes = parameter_forms(body)?;
+                    } else {
+                        announced.gives = column_forms(body)?;
+                    }
+                }
+                wire.consume(length);
+            }
+            // Parse, Bind and Close completed; NoData; EmptyQueryResponse; ParameterStatus; notices, notifications.
+            b'1' | b'2' | b'3' | b'n' | b'I' | b'S' | b'N' | b'A' => wire.skip(length)?,
+            // CopyInResponse and its like among them: none of our statements leads there.
+            other => return Err(malformed(format!("unexpected message '{}'", other.escape_ascii()))),
+        }
+    }
+}
+
+/// The type of the next message and how many bytes follow.
+pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<(u8, usize)> {
+    let &[kind, a, b, c, d] = wire.peek(5)? else {
+        return Err(malformed("a message without a header"));
+    };
+    let length = u32::from_be_bytes([a, b, c, d]);
+    wire.consume(5);
+    match (length as usize).checked_sub(4) {
+        Some(length) if i32::try_from(length).is_ok() => Ok((kind, length)),
+        _ => Err(malformed(format!("a message of {length} bytes"))),
+    }
+}
+
+/// A whole message that is no row.
+pub(super) fn body<S: Peer>(wire: &mut Wire<S>, length: usize) -> Result<&[u8]> {
+    if length > LONGEST {
+        return Err(malformed(format!("a message of {length} bytes")));
+    }
+    wire.peek(length)
+}
+
+/// `DataRow`.
+fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Result<()> {
+    let short = || malformed("a row that is shorter than its fields");
+    let mut left = length.checked_sub(2).ok_or_else(short)?;
+    let &[a, b] = wire.peek(2)? else { return Err(short()) };
+    let count = usize::from(u16::from_be_bytes([a, b]));
+    wire.consume(2);
+    let (forms, out) = match rows {
+        Rows::Text(out) => (None, out),
+        Rows::Binary(forms, out) if forms.len() == count => (Some(*forms), out),
+        Rows::Binary(forms, _) => {
+            return Err(malformed(format!("a row of {count} fields where {} were announced", forms.len())));
+        }
+        Rows::Announced(_) => return Err(malformed("a row in answer to a description")),
+    };
+    for field in 0..count {
+        left = left.checked_sub(4).ok_or_else(short)?;
+        let &[a, b, c, d] = wire.peek(4)? else { return Err(short()) };
+        wire.consume(4);
+        let Ok(length) = usize::try_from(i32::from_be_bytes([a, b, c, d])) else {
+            out.push_null();
+            continue;
+        };
+        left = left.checked_sub(length).ok_or_else(short)?;
+        match forms.and_then(|forms| forms.get(field)) {
+            None | Some(Form::Bytes) => out.push_bytes_with(|to| wire.take_into(length, to))?,
+            Some(_) if length > 8 => return Err(malformed(format!("a number of {length} bytes"))),
+            Some(form) => {
+                form.push(wire.peek(length)?, out)?;
+                wire.consume(length);
+            }
+        }
+    }
+    if left > 0 {
+        return Err(malformed("a row that is longer than its fields"));
+    }
+    out.end_row();
+    Ok(())
+}
+
+/// `CommandComplete`: the rows that a statement changed; nothing for one that only reads.
+fn affected(body: &[u8]) -> Option<u64> {
+    let mut words = body.strip_suffix(b"\0")?.split(|b| *b == b' ');
+    if !matches!(words.next()?, b"INSERT" | b"UPDATE" | b"DELETE" | b"MERGE") {
+        return None;
+    }
+    std::str::from_utf8(words.next_back()?).ok()?.parse().ok()
+}
+
+/// `ErrorResponse`.
+pub(super) fn error(body: &[u8]) -> Result<Error> {
+    let (mut state, mut message) = ("", None);
+    let mut rest = body;
+    while let Some((&kind, after)) = rest.split_first() {
+        if kind == 0 {
+            return Ok(errors::server(state, message.as_deref().unwrap_or("an error without a message")));
+        }
+        let end =
+            after.iter().position(|b| *b == 0).ok_or_else(|| malformed("an error that does not end"))?;
+        match kind {
+            b'C' => state = std::str::from_utf8(&after[..end]).unwrap_or(""),
+            b'M' => message = Some(String::from_utf8_lossy(&after[..end])),
+            _ => {}
+        }
+        rest = &after[end + 1..];
+    }
+    Err(malformed("an error that does not end"))
+}
+
+/// `ParameterDescription`.
+fn parameter_forms(body: &[u8]) -> Result<Vec<Form>> {
+    let (count, types) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of parameters"))?;
+    let (types, rest) = types.as_chunks::<4>();
+    if types.len() != usize::from(u16::from_be_bytes(*count)) || !rest.is_empty() {
+        return Err(malformed("a description of parameters whose count is wrong"));
+    }
+    Ok(types.iter().map(|number| Form::of(u32::from_be_bytes(*number))).collect())
+}
+
+/// `RowDescription`: of each column, after its name, table (4 bytes) and number (2), the type (4); then 8 bytes.
+fn column_forms(body: &[u8]) -> Result<Vec<Form>> {
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of columns"))?;
+    let short = || malformed("a description of columns that does not end");
+    let columns = (0..u16::from_be_bytes(*count)).map(|_| {
+        let name = rest.iter().position(|b| *b == 0).ok_or_else(short)?;
+        let (column, after) =
+            rest.get(name + 1..).and_then(<[u8]>::split_first_chunk::<18>).ok_or_else(short)?;
+        rest = after;
+        let [_, _, _, _, _, _, a, b, c, d, ..] = *column;
+        Ok(Form::of(u32::from_be_bytes([a, b, c, d])))
+    });
+    columns.collect()
+}

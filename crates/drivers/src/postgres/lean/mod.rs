@@ -1,0 +1,175 @@
+//! The lean PostgreSQL client: one write and one read per operation, nothing allocated for it.
+//!
+//! Message layouts: PostgreSQL manual, "Frontend/Backend Protocol", "Message Formats"; their order: "Message Flow".
+
+mod answer;
+mod authentication;
+mod request;
+mod startup;
+#[cfg(test)]
+mod tests;
+
+use super::values::Form;
+use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::wire::{Outbox, Peer, Stream, Wire};
+use answer::{Announced, Rows};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// For the facts.
+pub(crate) const CLIENT: &str = "Kurabe's lean client";
+
+/// A connection that is ready for queries.
+pub(crate) struct Lean<S> {
+    wire: Wire<S>,
+    /// The request being made; kept for its memory.
+    out: Vec<u8>,
+    /// Names prepared statements.
+    prepared: u64,
+    /// What the server is to forget with the next request: a round trip of its own would be a second one.
+    forgotten: Vec<u8>,
+    /// Whether an answer was lost or not understood: what comes next cannot be told from it any more.
+    broken: bool,
+}
+
+/// A statement that the server keeps.
+pub(crate) struct Statement {
+    name: String,
+    /// Bind up to its parameters' count, and what follows the parameters, with Execute and Sync.
+    head: Vec<u8>,
+    takes: Vec<Form>,
+    gives: Vec<Form>,
+}
+
+/// What went on between client and server: the outer error means that the connection is of no more use, the inner
+/// one that it is.
+type Outcome<T> = Result<Result<T>>;
+
+impl<S: Peer> Lean<S> {
+    fn over(wire: Wire<S>) -> Self {
+        Self { wire, out: Vec::new(), prepared: 0, forgotten: Vec::new(), broken: false }
+    }
+
+    fn converse<T>(&mut self, talk: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
+        if self.broken {
+            return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
+        }
+        // Until the answer has been read to its end, even if this unwinds.
+        self.broken = true;
+        let result = talk(self)?;
+        self.broken = false;
+        result
+    }
+
+    /// Starts a request with what the server is to forget.
+    fn begin(&mut self) {
+        self.out.clear();
+        self.out.append(&mut self.forgotten);
+    }
+
+    fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
+        self.converse(|this| {
+            this.begin();
+            // A simple query does not end a row of messages, as Sync does.
+            let syncs = if this.out.is_empty() { 1 } else { 2 };
+            if syncs == 2 {
+                request::sync(&mut this.out);
+            }
+            if let Err(error) = request::query(&mut this.out, sql) {
+                return Ok(Err(error));
+            }
+            this.wire.send(&this.out)?;
+            answer::read(&mut this.wire, &mut Rows::Text(out), syncs)
+        })
+    }
+}
+
+impl<S: Peer + Send> Query for Lean<S>
+where
+    Self: Transport,
+{
+    fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
+        self.simple(sql, out)
+    }
+
+    fn quit(&mut self) -> Result<()> {
+        if self.broken {
+            return Ok(());
+        }
+        self.broken = true;
+        self.out.clear();
+        request::terminate(&mut self.out);
+        self.wire.send(&self.out)
+    }
+
+    fn transport(&self) -> String {
+        self.way()
+    }
+}
+
+/// How a connection reaches its server.
+pub(crate) trait Transport {
+    fn way(&self) -> String;
+}
+
+impl Transport for Lean<Stream> {
+    fn way(&self) -> String {
+        self.wire.stream().transport()
+    }
+}
+
+impl<S: Peer + Send> Link for Lean<S>
+where
+    Self: Transport,
+{
+    type Statement = Statement;
+
+    fn ping(&mut self) -> Result<()> {
+        self.simple("", &mut Reply::new())
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        self.prepared += 1;
+        let name = format!("k{}", self.prepared);
+        let announced = self.converse(|this| {
+            this.begin();
+            if let Err(error) = request::prepare(&mut this.out, &name, sql) {
+                return Ok(Err(error));
+            }
+            this.wire.send(&this.out)?;
+            let mut announced = Announced::default();
+            let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
+            Ok(ended.map(|()| announced))
+        })?;
+        let mut head = Vec::new();
+        request::bind_head(&mut head, &name, announced.takes.len());
+        Ok(Statement { name, head, takes: announced.takes, gives: announced.gives })
+    }
+
+    fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        if statement.takes.len() != parameters.len() {
+            return Err(wrong_parameters(statement.takes.len(), parameters.len()));
+        }
+        self.converse(|this| {
+            // All of them once before anything is sent: a value that does not fit must not leave half a message.
+            let length = match request::parameters_length(&statement.takes, parameters) {
+                Ok(length) => length,
+                Err(error) => return Ok(Err(error)),
+            };
+            this.begin();
+            if let Err(error) = request::bind(&mut this.out, &statement.head, length) {
+                return Ok(Err(error));
+            }
+            let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
+            request::parameters(&mut outbox, &statement.takes, parameters)?;
+            request::bind_tail(outbox.text);
+            outbox.flush()?;
+            answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, out), 1)
+        })
+    }
+
+    fn forget(&mut self, statement: Statement) -> Result<()> {
+        request::close(&mut self.forgotten, &statement.name);
+        Ok(())
+    }
+}

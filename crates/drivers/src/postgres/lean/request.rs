@@ -1,0 +1,151 @@
+//! What the client sends.
+
+use crate::postgres::values::Form;
+use crate::wire::{Outbox, Peer};
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The longest message that the server takes (`PQ_LARGE_MESSAGE_LIMIT`).
+const LONGEST: usize = 0x3fff_fffe;
+
+/// Portal "", one format for all parameters: 1, binary; and the parameters' count.
+const AFTER_NAME: [u8; 4] = [0, 1, 0, 1];
+
+/// One format for all columns: 1, binary; then Execute of portal "" without a limit of rows, and Sync.
+const TAIL: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Error::new(ErrorKind::Usage, "a text for the server holds a zero byte"));
+    }
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+    Ok(())
+}
+
+/// Writes a message's length, which counts itself and not its type, into its place at `at`.
+pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
+    let length = out.len() - at;
+    if length > LONGEST {
+        return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
+    }
+    out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
+    Ok(())
+}
+
+fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    out.push(kind);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out)?;
+    close_message(out, at)
+}
+
+/// Query.
+pub(super) fn query(out: &mut Vec<u8>, sql: &str) -> Result<()> {
+    message(out, b'Q', |out| text(out, sql))
+}
+
+/// Sync.
+pub(super) fn sync(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+}
+
+/// Terminate.
+pub(super) fn terminate(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
+}
+
+/// `PasswordMessage`, `SASLResponse`.
+pub(super) fn password(out: &mut Vec<u8>, secret: &[u8]) -> Result<()> {
+    message(out, b'p', |out| {
+        out.extend_from_slice(secret);
+        Ok(())
+    })
+}
+
+/// Parse without parameter types, Describe of the statement, Sync.
+pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
+    message(out, b'P', |out| {
+        text(out, name)?;
+        text(out, sql)?;
+        out.extend_from_slice(&[0, 0]);
+        Ok(())
+    })?;
+    message(out, b'D', |out| {
+        out.push(b'S');
+        text(out, name)
+    })?;
+    sync(out);
+    Ok(())
+}
+
+/// Close of a statement.
+pub(super) fn close(out: &mut Vec<u8>, name: &str) {
+    // Names are ours and short: nothing here can fail.
+    let _ = message(out, b'C', |out| {
+        out.push(b'S');
+        text(out, name)
+    });
+}
+
+/// What every Bind of a statement starts with, its length left open.
+pub(super) fn bind_head(head: &mut Vec<u8>, name: &str, parameters: usize) {
+    head.push(b'B');
+    head.extend_from_slice(&[0; 4]);
+    head.push(0);
+    head.extend_from_slice(name.as_bytes());
+    head.push(0);
+    head.extend_from_slice(&AFTER_NAME);
+    head.extend_from_slice(&(parameters as u16).to_be_bytes());
+}
+
+/// Bind up to its parameters, which take `length` bytes.
+pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize) -> Result<()> {
+    let at = out.len() + 1;
+    out.extend_from_slice(head);
+    // The four bytes of the columns' formats belong to Bind.
+    let length = head.len() - 1 + length + 4;
+    if length > LONGEST {
+        return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
+    }
+    out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
+    Ok(())
+}
+
+/// The end of Bind, Execute and Sync.
+pub(super) fn bind_tail(out: &mut Vec<u8>) {
+    out.extend_from_slice(&TAIL);
+}
+
+/// How many bytes the parameters take, with their lengths.
+pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Result<usize> {
+    forms
+        .iter()
+        .zip(parameters)
+        .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
+}
+
+/// The parameters.
+pub(super) fn parameters<'v, S: Peer>(
+    outbox: &mut Outbox<'_, 'v, S>,
+    forms: &[Form],
+    parameters: &[Value<'v>],
+) -> Result<()> {
+    use crate::postgres::values::Encoded;
+    for (form, value) in forms.iter().zip(parameters) {
+        let encoded = form.encode(value)?;
+        match encoded.bytes() {
+            None => outbox.text.extend_from_slice(&(-1_i32).to_be_bytes()),
+            Some(bytes) => outbox.text.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
+        }
+        match encoded {
+            Encoded::Null => {}
+            Encoded::Slice(bytes) => outbox.value(bytes)?,
+            Encoded::Two(bytes) => outbox.text.extend_from_slice(&bytes),
+            Encoded::Four(bytes) => outbox.text.extend_from_slice(&bytes),
+            Encoded::Eight(bytes) => outbox.text.extend_from_slice(&bytes),
+        }
+    }
+    Ok(())
+}

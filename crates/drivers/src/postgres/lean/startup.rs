@@ -1,0 +1,81 @@
+//! From nothing to a connection that is ready (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
+
+use super::{Lean, answer, authentication, request};
+use crate::postgres::config::Config;
+use crate::postgres::wrapped::with_hint;
+use crate::wire::{Peer, Place, Stream, Wire, malformed};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+/// Protocol 3.0.
+const VERSION: u32 = 196_608;
+
+/// `SSLRequest`: its length and its number.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+impl Lean<Stream> {
+    /// Connects, encrypts where that is asked for, and authenticates.
+    pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
+        let mut wire = Wire::new(Stream::connect(&config.place, timeout)?);
+        if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
+            ask_for_tls(&mut wire)?;
+            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+        }
+        let private = wire.stream().is_private();
+        start(&mut wire, config, private).map_err(|error| with_hint(error, config))?;
+        Ok(Self::over(wire))
+    }
+}
+
+fn ask_for_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
+    wire.send(&SSL_REQUEST)?;
+    let answer = wire.peek(1)?[0];
+    wire.consume(1);
+    match answer {
+        b'S' => Ok(()),
+        b'N' => Err(Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out")),
+        // The text of such an error could come from anyone (CVE-2024-10977).
+        b'E' => Err(Error::new(ErrorKind::Unreachable, "the server refused the connection before TLS")
+            .hint("it may be full")),
+        _ => Err(malformed("an answer to the request for TLS that is neither yes nor no")),
+    }
+}
+
+/// `StartupMessage`, authentication, and whatever comes until the server is ready.
+pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
+    let mut out = vec![0; 4];
+    out.extend_from_slice(&VERSION.to_be_bytes());
+    let settings = [
+        ("user", config.user.as_str()),
+        ("database", &config.database),
+        ("application_name", "kurabe"),
+        ("client_encoding", "UTF8"),
+    ];
+    for text in settings.iter().flat_map(|(name, value)| [name, value]) {
+        out.extend_from_slice(text.as_bytes());
+        out.push(0);
+    }
+    out.push(0);
+    request::close_message(&mut out, 0)?;
+    wire.send(&out)?;
+    authentication::authenticate(wire, config, private)?;
+    loop {
+        let (kind, length) = answer::header(wire)?;
+        match kind {
+            b'Z' => return wire.skip(length),
+            b'E' => {
+                let error = answer::error(answer::body(wire, length)?)?;
+                wire.consume(length);
+                return Err(error);
+            }
+            // ParameterStatus, BackendKeyData, NoticeResponse, NegotiateProtocolVersion.
+            b'S' | b'K' | b'N' | b'v' => wire.skip(length)?,
+            other => {
+                return Err(malformed(format!(
+                    "unexpected message '{}' while starting",
+                    other.escape_ascii()
+                )));
+            }
+        }
+    }
+}

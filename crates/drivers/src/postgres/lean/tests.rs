@@ -1,0 +1,176 @@
+use super::*;
+use crate::wire::script::Script;
+use kurabe_core::target::TargetUrl;
+use proptest::prelude::*;
+
+impl Transport for Lean<Script> {
+    fn way(&self) -> String {
+        "script".to_owned()
+    }
+}
+
+fn lean(answers: Vec<u8>) -> Lean<Script> {
+    Lean::over(Wire::new(Script::new(answers)))
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![kind];
+    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+fn ready() -> Vec<u8> {
+    message(b'Z', b"I")
+}
+
+fn row(fields: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut body = (fields.len() as u16).to_be_bytes().to_vec();
+    for field in fields {
+        body.extend_from_slice(&field.map_or(-1, |bytes| bytes.len() as i32).to_be_bytes());
+        body.extend_from_slice(field.unwrap_or_default());
+    }
+    message(b'D', &body)
+}
+
+fn refusal(state: &str, text: &str) -> Vec<u8> {
+    message(b'E', format!("SERROR\0C{state}\0M{text}\0\0").as_bytes())
+}
+
+fn statement() -> Statement {
+    let mut head = Vec::new();
+    request::bind_head(&mut head, "k1", 2);
+    let takes = vec![Form::Int(8), Form::Bytes];
+    Statement { name: "k1".into(), head, takes, gives: vec![Form::Int(8), Form::Bytes, Form::Time] }
+}
+
+fn good_answer() -> Vec<u8> {
+    let fields: [Option<&[u8]>; 3] = [Some(&[0, 0, 0, 0, 0, 0, 0, 7]), Some(b"body"), None];
+    let parts = [
+        message(b'2', b""),
+        message(b'N', b"SNOTICE\0\0"),
+        message(b'S', b"TimeZone\0UTC\0"),
+        row(&fields),
+        message(b'C', b"SELECT 1\0"),
+        ready(),
+    ];
+    parts.concat()
+}
+
+#[test]
+fn an_operation_is_one_bind_execute_and_sync() {
+    let mut lean = lean(good_answer());
+    let mut out = Reply::new();
+    lean.run(&mut statement(), &[Value::Int(258), Value::Bytes(b"xy")], &mut out).unwrap();
+    let expected = b"B\0\0\0$\0k1\0\0\x01\0\x01\0\x02\0\0\0\x08\0\0\0\0\0\0\x01\x02\0\0\0\x02xy\0\x01\0\x01\
+        E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+    assert_eq!(lean.wire.stream().sent.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    assert_eq!((out.rows(), out.width(), out.affected()), (1, 3, 0));
+    assert_eq!(out.field_int(0, 0), Some(7));
+    assert_eq!(out.field_bytes(0, 1), Some(&b"body"[..]));
+    assert_eq!(out.field(0, 2), Some(Value::Null));
+}
+
+#[test]
+fn an_error_leaves_the_connection_in_step() {
+    let answers = [refusal("23505", "duplicate key"), ready(), good_answer()].concat();
+    let mut lean = lean(answers);
+    let mut out = Reply::new();
+    let parameters = [Value::Int(1), Value::Bytes(b"x")];
+    let error = lean.run(&mut statement(), &parameters, &mut out).unwrap_err();
+    assert_eq!(error.server_code(), Some("23505"));
+    lean.run(&mut statement(), &parameters, &mut out).unwrap();
+}
+
+#[test]
+fn the_servers_last_words_are_what_is_said_of_a_cut_connection() {
+    let mut lean = lean(refusal("57P01", "terminating connection due to administrator command"));
+    let error = lean.query("SELECT 1", &mut Reply::new()).unwrap_err();
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::ConnectionLost, Some("57P01")));
+    let error = lean.query("SELECT 1", &mut Reply::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionLost);
+}
+
+#[test]
+fn a_forgotten_statement_goes_with_the_next_request() {
+    let answers = [message(b'3', b""), ready(), message(b'C', b"DELETE 3\0"), ready()].concat();
+    let mut lean = lean(answers);
+    lean.forget(statement()).unwrap();
+    let mut out = Reply::new();
+    lean.query("x", &mut out).unwrap();
+    assert_eq!(out.affected(), 3);
+    assert_eq!(lean.wire.stream().sent, b"C\0\0\0\x08Sk1\0S\0\0\0\x04Q\0\0\0\x06x\0");
+}
+
+#[test]
+fn a_parameter_that_does_not_fit_sends_nothing() {
+    let mut lean = lean(good_answer());
+    let mut out = Reply::new();
+    let error = lean.run(&mut statement(), &[Value::Text("no"), Value::Bytes(b"")], &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert!(lean.wire.stream().sent.is_empty());
+    lean.run(&mut statement(), &[Value::Int(1), Value::Bytes(b"")], &mut out).unwrap();
+}
+
+#[test]
+fn a_server_that_skips_its_own_proof_is_not_believed() {
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
+    let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    let done = message(b'R', b"\0\0\0\0");
+    let mut wire = Wire::new(Script::new([begin, done, ready()].concat()));
+    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    assert!(error.to_string().contains("did not prove"), "{error}");
+    let mut wire = Wire::new(Script::new(message(b'R', b"\0\0\0\x03")));
+    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    assert!(error.to_string().contains("plain text"), "{error}");
+    assert!(!wire.stream().sent.windows(6).any(|bytes| bytes == b"secret"));
+}
+
+use crate::postgres::config::Config;
+
+/// Executes, prepares, queries and starts with these answers; nothing may panic or go on for ever.
+fn exercise(answers: &[u8], piece: usize) {
+    let over = || Lean::over(Wire::new(Script::in_pieces(answers.to_vec(), piece)));
+    let mut out = Reply::new();
+    let _ = over().run(&mut statement(), &[Value::Int(1), Value::Bytes(b"x")], &mut out);
+    let _ = over().prepare("SELECT 1");
+    let _ = over().query("SELECT 1", &mut out);
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:p@h/d").unwrap()).unwrap();
+    let _ = startup::start(&mut Wire::new(Script::in_pieces(answers.to_vec(), piece)), &config, true);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_answer_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
+        exercise(&answers, piece);
+    }
+
+    #[test]
+    fn any_messages_are_an_answer_or_an_error(
+        messages in prop::collection::vec(
+            (prop::sample::select(b"DCZETtRSN123nIK".to_vec()), prop::collection::vec(any::<u8>(), 0..40)), 0..8),
+        piece in 1usize..64
+    ) {
+        let answers: Vec<u8> = messages.iter().flat_map(|(kind, body)| message(*kind, body)).collect();
+        exercise(&answers, piece);
+    }
+
+    #[test]
+    fn a_cut_answer_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
+        let whole = good_answer();
+        let keep = keep % whole.len();
+        let mut lean = Lean::over(Wire::new(Script::in_pieces(whole[..keep].to_vec(), piece)));
+        let error = lean.run(&mut statement(), &[Value::Int(1), Value::Bytes(b"x")], &mut Reply::new()).unwrap_err();
+        prop_assert_eq!(error.kind(), ErrorKind::ConnectionLost);
+        let error = lean.ping().unwrap_err();
+        prop_assert_eq!(error.kind(), ErrorKind::ConnectionLost);
+    }
+
+    #[test]
+    fn a_damaged_answer_never_panics(at in 0usize..1000, byte: u8) {
+        let mut answers = good_answer();
+        let at = at % answers.len();
+        answers[at] = byte;
+        exercise(&answers, 1000);
+    }
+}

@@ -1,0 +1,40 @@
+//! One request on its way: short parts are copied together, a long value is sent from where it stands.
+
+use super::{LONG, Peer, Wire};
+use kurabe_core::Result;
+
+/// A request under way. `text` holds what was copied together; its start may hold bytes already.
+pub(crate) struct Outbox<'w, 'v, S> {
+    wire: &'w mut Wire<S>,
+    pub(crate) text: &'w mut Vec<u8>,
+    /// A long value, and after how many bytes of `text` it comes.
+    long: Option<(usize, &'v [u8])>,
+}
+
+impl<'w, 'v, S: Peer> Outbox<'w, 'v, S> {
+    pub(crate) fn new(wire: &'w mut Wire<S>, text: &'w mut Vec<u8>) -> Self {
+        Self { wire, text, long: None }
+    }
+
+    /// Appends a value. Lengths that stand before it in the request must be there already.
+    pub(crate) fn value(&mut self, value: &'v [u8]) -> Result<()> {
+        if value.len() < LONG {
+            self.text.extend_from_slice(value);
+            return Ok(());
+        }
+        if self.long.is_some() {
+            self.flush()?;
+            self.text.clear();
+        }
+        self.long = Some((self.text.len(), value));
+        Ok(())
+    }
+
+    /// Sends what is left: everything in one write, unless there is more than one long value.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        match self.long.take() {
+            None => self.wire.send(self.text),
+            Some((at, value)) => self.wire.send_parts([&self.text[..at], value, &self.text[at..]]),
+        }
+    }
+}
