@@ -57,6 +57,23 @@ pub(crate) fn percent_number(share: f64) -> String {
     }
 }
 
+/// A no-break space.
+pub(crate) const GLUE: char = '\u{a0}';
+
+/// A text in which no line ends between a figure and its unit.
+pub(crate) fn glued(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "B", "kB", "MB", "GB", "ns", "µs", "ms", "s", "min"];
+    let mut out = String::with_capacity(text.len());
+    for (n, word) in text.split(' ').enumerate() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ')', ';', ':']));
+        if n > 0 {
+            out.push(if unit && out.ends_with(|c: char| c.is_ascii_digit()) { GLUE } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
+}
+
 /// A list in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     match items {

@@ -8,7 +8,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
-//! | [`terminal`], [`markdown`], [`csv`], [`json`] | how is it shown |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`] | how is it shown |
 
 mod advice;
 mod analysis;
@@ -18,6 +18,7 @@ mod format;
 mod noise;
 mod overview;
 mod phrase;
+mod published;
 mod ranking;
 mod series;
 pub mod summary;
@@ -25,6 +26,7 @@ mod table;
 mod words;
 
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod terminal;

@@ -92,7 +92,11 @@ impl<'a> Field<'a> {
         let absent: String = absent.concat();
         let caveat = if mixed { self.caveat(&leads) } else { String::new() };
         let lead = phrase::lead(&Sides::Targets { a: 0, b: 0 }, self.words, None);
-        let text = format!("{lead}{} are fastest {}{absent}{caveat}.", self.words.plural(operation), clauses.join("; "));
+        let text = format!(
+            "{lead}{} are fastest {}{absent}{caveat}.",
+            self.words.plural(operation),
+            clauses.join("; ")
+        );
         Some(capital(&text))
     }
 

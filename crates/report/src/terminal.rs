@@ -1,10 +1,9 @@
 //! The report for a terminal: tables, what has no figures, verdicts, and what they rest on.
 
-use crate::format::{capital, command_line, list, moment, nanos, percent};
+use crate::format::{GLUE, capital, command_line, glued, list, moment, nanos, percent};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
-use std::fmt::Write as _;
 
 /// How the report is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,37 +273,20 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The words of a text, a figure and its unit being one word.
-fn words_of(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let unit = ["%", "B", "kB", "MB", "GB", "ns", "µs", "ms", "s"]
-            .contains(&word.trim_end_matches([',', '.', ')', ';', ':']));
-        match words.last_mut() {
-            Some(last) if unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => words.push(word.to_owned()),
-        }
-    }
-    words
-}
-
 /// Breaks a text into lines of at most `width` columns, between words only. Control characters are left out, so that
 /// a server's message cannot move the cursor.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    for word in words_of(&plain) {
-        if !line.is_empty() && length(&line) + 1 + length(&word) > width {
+    for word in glued(&plain).split(' ').filter(|word| !word.is_empty()) {
+        if !line.is_empty() && length(&line) + 1 + length(word) > width {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        let _ = write!(line, "{word}");
+        line.extend(word.chars().map(|c| if c == GLUE { ' ' } else { c }));
     }
     if !line.is_empty() {
         lines.push(line);

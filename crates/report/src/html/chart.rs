@@ -1,0 +1,397 @@
+//! One panel as SVG: lines over logarithmic axes, intervals as bars, names at the lines' ends.
+
+use super::escape::Escaped;
+use super::lines::{Line, Panel};
+use super::palette::{DASHES, marker};
+use super::scale::{Log, range, ticks};
+use crate::format::{figure, micros, percent, short_figure};
+use crate::summary::CellFigures;
+use crate::words::{Axis, Kind};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::units;
+use std::fmt::Write as _;
+
+/// Width of a panel in its own units; a phone shows one at about this many pixels.
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 300.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 36.0;
+const LEFT: f64 = 46.0;
+/// About the width of a letter of a label.
+const LETTER: f64 = 5.9;
+/// More lines than these are not named at their ends: the names would not fit.
+const NAMED: usize = 8;
+
+/// What is drawn upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Operations per second: the median with its interval.
+    Rate,
+    /// Service time: the median, with a bar to the 99th percentile.
+    Time,
+}
+
+impl View {
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Rate => "operations per second, median with interval",
+            Self::Time => "time per operation, median with a bar to p99",
+        }
+    }
+
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Time => "time",
+        }
+    }
+
+    /// The figure, and the ends of its bar.
+    pub fn figure(self, cell: &CellFigures) -> Option<(f64, f64, f64)> {
+        match self {
+            Self::Rate => {
+                let rate = cell.ops_per_second?;
+                Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
+            }
+            Self::Time => cell.latency_us.map(|latency| (latency.p50, latency.p50, latency.p99)),
+        }
+    }
+
+    fn tick(self, value: f64) -> String {
+        match self {
+            Self::Rate => short_figure(value),
+            Self::Time => micros(value),
+        }
+    }
+}
+
+/// A published line: its name, and bytes with operations per second.
+pub(crate) struct Ghost<'a> {
+    pub name: &'a str,
+    pub points: &'a [(f64, f64)],
+}
+
+/// What all panels of an operation share.
+pub(crate) struct Frame<'a> {
+    pub view: View,
+    pub axis: Option<&'a Axis>,
+    /// The least and the greatest figure of all panels.
+    pub range: (f64, f64),
+    pub ghosts: Vec<Ghost<'a>>,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame of these panels; none where they have no figures.
+    pub fn of(
+        view: View,
+        axis: Option<&'a Axis>,
+        panels: &[Panel<'_>],
+        ghosts: Vec<Ghost<'a>>,
+    ) -> Option<Self> {
+        let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
+        let measured = cells().filter_map(|(_, cell)| view.figure(cell)).flat_map(|(a, b, c)| [a, b, c]);
+        let published =
+            ghosts.iter().flat_map(|ghost| ghost.points).map(|(_, rate)| ghost_figure(view, *rate));
+        let values: Vec<f64> = measured.chain(published).collect();
+        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, ghosts })
+    }
+
+    /// The values of the horizontal axis as numbers, where it has several.
+    fn xs(&self) -> Option<Vec<f64>> {
+        let axis = self.axis.filter(|axis| axis.varies() && axis.kind != Kind::Word)?;
+        axis.sorted()
+            .iter()
+            .map(|value| match value {
+                AxisValue::Number(n) => Some((*n as f64).max(0.5)),
+                AxisValue::Word(_) => None,
+            })
+            .collect()
+    }
+
+    /// A panel as an SVG element.
+    pub fn draw(&self, panel: &Panel<'_>, name: &str) -> String {
+        match self.xs() {
+            Some(xs) => self.draw_lines(panel, name, &xs),
+            None => self.draw_dots(panel, name),
+        }
+    }
+
+    fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> String {
+        let named = panel.lines.len() <= NAMED && panel.lines.len() > 1 || !self.ghosts.is_empty();
+        let ghost_names = self.ghosts.iter().map(|ghost| ghost.name);
+        let longest = panel
+            .lines
+            .iter()
+            .map(|line| line.label.as_str())
+            .chain(ghost_names)
+            .map(|label| label.chars().count());
+        let right =
+            if named { (longest.max().unwrap_or(0) as f64).mul_add(LETTER, 14.0).min(140.0) } else { 14.0 };
+        let ghost_xs = self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| *x);
+        let all: Vec<f64> = xs.iter().copied().chain(ghost_xs).collect();
+        let (low, high) = range(all.iter().copied(), 2.0).unwrap_or((1.0, 10.0));
+        let x = Log::new(low, high, LEFT, WIDTH - right);
+        let y = Log::new(self.range.0, self.range.1, HEIGHT - BOTTOM, TOP);
+        let mut svg = open(WIDTH, HEIGHT, name);
+        self.vertical_grid(&mut svg, &y, WIDTH - right);
+        self.horizontal_ticks(&mut svg, &x, WIDTH - right);
+        let mut labels: Vec<Label> = Vec::new();
+        for ghost in &self.ghosts {
+            let points: Vec<(f64, f64)> = ghost
+                .points
+                .iter()
+                .map(|(px, rate)| (x.at(*px), y.at(ghost_figure(self.view, *rate))))
+                .collect();
+            let _ = write!(svg, "<g class=\"ghost\"><polyline points=\"{}\"/></g>", coordinates(&points));
+            labels.extend(points.last().map(|(px, py)| Label {
+                text: ghost.name.to_owned(),
+                color: None,
+                x: *px,
+                y: *py,
+            }));
+        }
+        for line in &panel.lines {
+            let placed = self.line(&mut svg, line, xs, &x, &y);
+            labels.extend(placed.map(|(px, py)| Label {
+                text: line.label.clone(),
+                color: Some(line.color),
+                x: px,
+                y: py,
+            }));
+        }
+        if named {
+            write_labels(&mut svg, labels, WIDTH - right + 8.0);
+        }
+        svg + "</svg>"
+    }
+
+    /// Draws one line and says where it ends.
+    fn line(&self, svg: &mut String, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> Option<(f64, f64)> {
+        let mut points = Vec::new();
+        let mut marks = String::new();
+        for (at, cell) in &line.points {
+            let (Some(value), Some((figure, low, high))) = (xs.get(*at), self.view.figure(cell)) else {
+                continue;
+            };
+            let (px, py) = (x.at(*value), y.at(figure));
+            let (top, bottom) = (y.at(high), y.at(low));
+            points.push((px, py));
+            let _ = write!(
+                marks,
+                "<g class=\"pt\" data-tip=\"{0}\"><title>{0}</title><path class=\"bar\" d=\"M{px:.1} {top:.1}V{bottom:.1}M{1:.1} {top:.1}h6M{1:.1} {bottom:.1}h6\"/>{2}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"9\"/></g>",
+                Escaped(&tip(&line.label, self.axis, cell)),
+                px - 3.0,
+                marker(line.color, px, py),
+            );
+        }
+        let dash = DASHES[line.dash % DASHES.len()];
+        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
+        let color = line.color % 8;
+        let _ = write!(
+            svg,
+            "<g class=\"line c{color}\"><polyline points=\"{}\"{dash}/>{marks}</g>",
+            coordinates(&points)
+        );
+        points.last().copied()
+    }
+
+    fn vertical_grid(&self, svg: &mut String, y: &Log, right: f64) {
+        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", self.view.unit());
+        for (value, label) in ticks(self.range.0, self.range.1) {
+            let at = y.at(value);
+            let class = if label { "grid" } else { "grid minor" };
+            let _ = write!(svg, "<path class=\"{class}\" d=\"M{LEFT} {at:.1}H{right:.1}\"/>");
+            if label {
+                let _ = write!(
+                    svg,
+                    "<text class=\"tick y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                    LEFT - 6.0,
+                    at + 4.0,
+                    self.view.tick(value)
+                );
+            }
+        }
+    }
+
+    /// The values that were tested, as many of their names as fit.
+    fn horizontal_ticks(&self, svg: &mut String, x: &Log, right: f64) {
+        let Some(axis) = self.axis else { return };
+        let base = HEIGHT - BOTTOM;
+        let mut free_from = 0.0;
+        let tested = axis.sorted();
+        let published =
+            self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| AxisValue::Number(*x as u64));
+        let mut values: Vec<AxisValue> = tested.into_iter().chain(published).collect();
+        values.sort();
+        values.dedup();
+        for value in values {
+            let AxisValue::Number(n) = value else { continue };
+            let at = x.at((n as f64).max(0.5));
+            let text = axis.show(&value);
+            let half = text.chars().count() as f64 * LETTER / 2.0;
+            let _ = write!(svg, "<path class=\"axis\" d=\"M{at:.1} {base:.1}v4\"/>");
+            if at - half >= free_from {
+                let _ = write!(
+                    svg,
+                    "<text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+                    base + 16.0,
+                    Escaped(&text)
+                );
+                free_from = at + half + 4.0;
+            }
+        }
+        let _ = write!(
+            svg,
+            "<path class=\"axis\" d=\"M{LEFT} {base:.1}H{right:.1}\"/><text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            right,
+            HEIGHT - 4.0,
+            Escaped(&axis.name)
+        );
+    }
+
+    /// With one horizontal value: a row for each series.
+    fn draw_dots(&self, panel: &Panel<'_>, name: &str) -> String {
+        let rows: Vec<(String, &Line<'_>, &CellFigures)> = panel
+            .lines
+            .iter()
+            .flat_map(|line| {
+                line.points.iter().map(move |(_, cell)| (row_label(self.axis, line, cell), line, *cell))
+            })
+            .collect();
+        let longest = rows.iter().map(|(label, ..)| label.chars().count()).max().unwrap_or(0) as f64;
+        let left = longest.mul_add(LETTER, 14.0).min(190.0);
+        let height = (rows.len() as f64).mul_add(24.0, TOP + BOTTOM);
+        let x = Log::new(self.range.0, self.range.1, left, WIDTH - 24.0);
+        let base = height - BOTTOM + 4.0;
+        let mut svg = open(WIDTH, height, name);
+        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", self.view.unit());
+        let mut free_from = 0.0;
+        for (value, label) in ticks(self.range.0, self.range.1) {
+            let at = x.at(value);
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {TOP}V{base:.1}\"/>");
+            let text = self.view.tick(value);
+            let half = text.chars().count() as f64 * LETTER / 2.0;
+            if label && at - half >= free_from {
+                let _ = write!(
+                    svg,
+                    "<text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{text}</text>",
+                    base + 15.0
+                );
+                free_from = at + half + 6.0;
+            }
+        }
+        for (n, (label, line, cell)) in rows.iter().enumerate() {
+            let Some((figure, low, high)) = self.view.figure(cell) else { continue };
+            let py = (n as f64).mul_add(24.0, TOP + 14.0);
+            let (px, from, to) = (x.at(figure), x.at(low), x.at(high));
+            let _ = write!(
+                svg,
+                "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><g class=\"line c{}\"><g class=\"pt\" data-tip=\"{4}\"><title>{4}</title><path class=\"bar\" d=\"M{from:.1} {py:.1}H{to:.1}M{from:.1} {5:.1}v6M{to:.1} {5:.1}v6\"/>{6}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"10\"/></g></g>",
+                left - 8.0,
+                py + 4.0,
+                Escaped(label),
+                line.color % 8,
+                Escaped(&tip(&line.label, self.axis, cell)),
+                py - 3.0,
+                marker(line.color, px, py),
+            );
+        }
+        svg + "</svg>"
+    }
+}
+
+fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String {
+    match axis.filter(|axis| axis.varies()) {
+        Some(axis) => format!("{} {}", line.label, axis.show_of(&cell.axes)),
+        None => line.label.clone(),
+    }
+}
+
+/// The figure of a published line: its rate, or the time that it means for one client, in microseconds.
+fn ghost_figure(view: View, rate: f64) -> f64 {
+    match view {
+        View::Rate => rate,
+        View::Time => 1e6 / rate,
+    }
+}
+
+fn open(width: f64, height: f64, name: &str) -> String {
+    format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", Escaped(name))
+}
+
+fn coordinates(points: &[(f64, f64)]) -> String {
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    points.join(" ")
+}
+
+struct Label {
+    text: String,
+    color: Option<usize>,
+    x: f64,
+    y: f64,
+}
+
+/// Names lines at their ends, pushed apart where they would cover each other, each joined to its line.
+fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
+    const STEP: f64 = 13.0;
+    labels.sort_by(|a, b| a.y.total_cmp(&b.y));
+    let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
+    for n in 1..places.len() {
+        places[n] = places[n].max(places[n - 1] + STEP);
+    }
+    // What was pushed over the end goes back up, and pushes in its turn.
+    let mut most = HEIGHT - BOTTOM;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - STEP;
+    }
+    for (label, place) in labels.iter().zip(places) {
+        let class = label.color.map_or_else(|| "ghost".to_owned(), |color| format!("c{}", color % 8));
+        let _ = write!(
+            svg,
+            "<path class=\"leader\" d=\"M{:.1} {:.1}L{:.1} {place:.1}\"/><text class=\"name {class}\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            label.x + 5.0,
+            label.y,
+            x - 2.0,
+            place + 4.0,
+            Escaped(&label.text)
+        );
+    }
+}
+
+/// What a point says when it is pointed at, one fact a line.
+fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
+    let mut text = label.to_owned();
+    if let Some(axis) = axis {
+        let _ = write!(
+            text,
+            ", {}",
+            cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value))
+        );
+    }
+    if let Some(rate) = cell.ops_per_second {
+        let _ = write!(text, "\n{} ops/s", figure(rate.median));
+        if let (Some(low), Some(high)) = (rate.low, rate.high) {
+            let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
+        }
+    }
+    if let Some(latency) = cell.latency_us {
+        let _ = write!(
+            text,
+            "\np50 {}, p99 {}, max {}",
+            micros(latency.p50),
+            micros(latency.p99),
+            micros(latency.max)
+        );
+    }
+    if let Some(cpu) = cell.client_cpu_us_per_op {
+        let _ = write!(text, "\nclient CPU {}", micros(cpu));
+        if let Some(share) = cell.verify_share {
+            let _ = write!(text, ", {} of it for checking", percent(share));
+        }
+    }
+    if let Some(bytes) = cell.stored_bytes {
+        let _ = write!(text, "\nstored {}", units::size(bytes));
+    }
+    text
+}
