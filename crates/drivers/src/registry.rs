@@ -31,8 +31,14 @@ pub struct DriverInfo {
 }
 
 /// All drivers, one line each, in the order in which they are listed.
-pub static DRIVERS: &[&DriverInfo] =
-    &[&crate::sqlite::INFO, &crate::postgres::INFO, &crate::mysql::INFO, &crate::null::INFO];
+#[rustfmt::skip]
+pub static DRIVERS: &[&DriverInfo] = &[
+    &crate::sqlite::INFO,
+    &crate::postgres::INFO,
+    &crate::mysql::INFO,
+    &crate::memcached::INFO,
+    &crate::null::INFO,
+];
 
 /// The driver that a scheme names.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
@@ -60,4 +66,38 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
     (driver.open)(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        open(&TargetUrl::parse(url).unwrap()).err().map_or_else(String::new, |e| e.to_string())
+    }
+
+    #[test]
+    fn a_misspelt_scheme_or_option_finds_its_neighbour() {
+        let error = refused("postgers://db/shop");
+        assert!(error.contains("did you mean 'postgres:'?") && error.contains("memcached:"), "{error}");
+        let error = refused("oracle://db");
+        assert!(error.contains("known: sqlite:"), "{error}");
+        let error = refused("sqlite:?sychronous=off");
+        assert!(error.contains("did you mean 'synchronous'?"), "{error}");
+    }
+
+    #[test]
+    fn no_scheme_has_two_drivers_and_no_text_is_missing() {
+        let mut all = schemes();
+        all.sort_unstable();
+        assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
+        for driver in DRIVERS {
+            assert!(
+                !driver.about.is_empty() && driver.url.starts_with(driver.schemes[0]),
+                "{}",
+                driver.engine
+            );
+            assert!(driver.options.iter().all(|option| !option.help.is_empty()), "{}", driver.engine);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The text of every statement of every SQL engine, against a file for each. `KURABE_GOLDEN=write` writes them anew.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::operation::Operation;

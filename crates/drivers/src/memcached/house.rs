@@ -1,0 +1,280 @@
+//! The house rules on memcached, which can neither list its keys nor lock.
+//!
+//! **Collections.** The key `kurabe_marker` holds one line for each collection: its name and its *generation*, a number
+//! that is part of every key. To empty a collection is to give it a new generation: the values of the old one are never
+//! asked for again, and go when memcached needs their room. Generations are the time in microseconds, so that one which
+//! memcached evicted with the marker does not come back.
+//!
+//! **Claim.** The key `kurabe_claim` is added, which fails where it exists, and expires after a minute unless a thread
+//! of this process renews it on a connection of its own. Whoever dies lets go within that minute.
+
+use super::protocol::Client;
+use crate::wire::{Peer, Place, Stream};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MARKER: &[u8] = b"kurabe_marker";
+const CLAIM: &[u8] = b"kurabe_claim";
+
+/// The first line of the marker, which tells ours from another's.
+const TITLE: &str = "kurabe collections";
+
+/// How long a claim lasts without being renewed, and after what time it is.
+const CLAIM_FLAG: &str = " T60";
+const RENEW: Duration = Duration::from_secs(20);
+
+/// The present generation of each collection, shared by all that this driver opened.
+#[derive(Debug, Default)]
+pub(super) struct Generations(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Generations {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AtomicU64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A collection's generation; asked of the server the first time.
+    pub(super) fn get<S: Peer>(&self, name: &str, client: &mut Client<S>) -> Result<Arc<AtomicU64>> {
+        if let Some(generation) = self.known().get(name) {
+            return Ok(Arc::clone(generation));
+        }
+        let generation = read_marker(client)?.get(name).copied().ok_or_else(|| {
+            Error::new(ErrorKind::Server, format!("memcached: there is no collection {name}"))
+                .code("NO_COLLECTION")
+        })?;
+        self.set(name, generation);
+        Ok(self.known().entry(name.to_owned()).or_default().clone())
+    }
+
+    fn set(&self, name: &str, generation: u64) {
+        self.known().entry(name.to_owned()).or_default().store(generation, Ordering::Relaxed);
+    }
+
+    /// Operations that are still prepared go on in a generation that nobody else sees.
+    fn forget(&self, name: &str) {
+        if let Some(generation) = self.known().remove(name) {
+            generation.store(new_generation(0), Ordering::Relaxed);
+        }
+    }
+}
+
+pub(super) struct MemcachedHouse {
+    client: Client<Stream>,
+    place: Place,
+    generations: Arc<Generations>,
+    claim: Option<Claim>,
+}
+
+impl MemcachedHouse {
+    pub(super) fn new(client: Client<Stream>, place: Place, generations: Arc<Generations>) -> Self {
+        Self { client, place, generations, claim: None }
+    }
+
+    /// Gives the collection a generation that it never had.
+    fn renew(&mut self, marker: &mut BTreeMap<String, u64>, name: &str) -> Result<()> {
+        let generation = new_generation(marker.get(name).copied().unwrap_or(0));
+        marker.insert(name.to_owned(), generation);
+        write_marker(&mut self.client, marker)?;
+        self.generations.set(name, generation);
+        Ok(())
+    }
+}
+
+impl Namespace for MemcachedHouse {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_none() {
+            let holder = format!("run {run} (process {})", std::process::id());
+            take_claim(&mut self.client, &holder)?;
+            self.claim = Some(Claim::keep(self.place.clone(), holder));
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        check_name(&collection.name)?;
+        let mut marker = read_marker(&mut self.client)?;
+        self.renew(&mut marker, &collection.name)
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        check_name(&collection.name)?;
+        let mut marker = read_marker(&mut self.client)?;
+        if !marker.contains_key(&collection.name) {
+            let message = format!("memcached: there is no collection {}", collection.name);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        self.renew(&mut marker, &collection.name)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        check_name(name)?;
+        let mut marker = read_marker(&mut self.client)?;
+        if marker.remove(name).is_some() {
+            write_marker(&mut self.client, &marker)?;
+        }
+        self.generations.forget(name);
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        Ok(read_marker(&mut self.client)?.into_keys().collect())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let left = self.list()?;
+        if !left.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("the marker still holds {}", left.join(", ")),
+            ));
+        }
+        self.client.delete(MARKER).map(drop)
+    }
+}
+
+impl Drop for MemcachedHouse {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            claim.stop();
+            let _ = self.client.delete(CLAIM);
+        }
+        self.client.quit();
+    }
+}
+
+/// Renews a claim until it is stopped.
+struct Claim {
+    stop: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Claim {
+    fn keep(place: Place, holder: String) -> Self {
+        let (stop, stopped) = channel();
+        let renew = move || {
+            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                // A server that does not answer now may do so the next time; the claim lasts for three of them.
+                if let Ok(stream) = Stream::connect(&place, RENEW) {
+                    let _ = Client::new(stream).set(CLAIM, CLAIM_FLAG, holder.as_bytes(), b"", b"");
+                }
+            }
+        };
+        // Without the thread the claim ends after its minute, which is better than no run at all.
+        let thread = std::thread::Builder::new().name("memcached claim".to_owned()).spawn(renew).ok();
+        Self { stop, thread }
+    }
+
+    fn stop(self) {
+        drop(self.stop);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
+    let flags = format!(" ME{CLAIM_FLAG}");
+    if client.set(CLAIM, &flags, holder.as_bytes(), b"", b"")? {
+        return Ok(());
+    }
+    let by = match client.get(CLAIM, " v")? {
+        Some(bytes) => String::from_utf8_lossy(&client.whole_value(bytes)?).into_owned(),
+        None => "another run, just now".to_owned(),
+    };
+    Err(Error::new(ErrorKind::InUse, format!("memcached: is in use by {by}"))
+        .hint("wait for it to end; if it was killed, its claim ends within 60 s"))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if Collection::name_is_ours(name) && ![MARKER, CLAIM].contains(&name.as_bytes()) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
+        .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+}
+
+fn new_generation(before: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
+    now.max(before + 1)
+}
+
+fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<BTreeMap<String, u64>> {
+    let Some(bytes) = client.get(MARKER, " v")? else { return Ok(BTreeMap::new()) };
+    let text = client.whole_value(bytes)?;
+    parse_marker(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+        Error::new(
+            ErrorKind::NotOurs,
+            "memcached: the key kurabe_marker holds something that Kurabe did not write",
+        )
+        .hint("it is left alone; delete it, or use another server")
+    })
+}
+
+fn parse_marker(text: &str) -> Option<BTreeMap<String, u64>> {
+    let mut lines = text.lines();
+    if lines.next() != Some(TITLE) {
+        return None;
+    }
+    lines
+        .map(|line| {
+            let (name, generation) = line.split_once(' ')?;
+            Some((name.to_owned(), generation.parse().ok()?))
+                .filter(|(name, _)| Collection::name_is_ours(name))
+        })
+        .collect()
+}
+
+fn write_marker<S: Peer>(client: &mut Client<S>, marker: &BTreeMap<String, u64>) -> Result<()> {
+    let lines = marker.iter().map(|(name, generation)| format!("{name} {generation}\n"));
+    let text: String = std::iter::once(format!("{TITLE}\n")).chain(lines).collect();
+    if client.set(MARKER, "", text.as_bytes(), b"", b"")? {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Server, "memcached did not store the marker"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::Script;
+
+    #[test]
+    fn the_marker_survives_the_way_there_and_back() {
+        let marker = BTreeMap::from([("kurabe_a".to_owned(), 7), ("kurabe_b".to_owned(), u64::MAX)]);
+        let mut client = Client::new(Script::new(b"HD\r\n".to_vec()));
+        write_marker(&mut client, &marker).unwrap();
+        let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
+        let text = sent.split_once("\r\n").unwrap().1.trim_end_matches("\r\n");
+        assert_eq!(parse_marker(text), Some(marker));
+    }
+
+    #[test]
+    fn a_marker_that_is_not_ours_is_left_alone() {
+        for text in ["", "hello", "kurabe collections\nusers 7", "kurabe collections\nkurabe_a x"] {
+            assert_eq!(parse_marker(text), None, "{text}");
+        }
+        let mut client = Client::new(Script::new(b"VA 5\r\nhello\r\n".to_vec()));
+        assert_eq!(read_marker(&mut client).unwrap_err().kind(), ErrorKind::NotOurs);
+    }
+
+    #[test]
+    fn a_claim_that_another_holds_names_the_holder() {
+        let mut client = Client::new(Script::new(b"NS\r\nVA 5\r\nrun x\r\n".to_vec()));
+        let error = take_claim(&mut client, "run y").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InUse);
+        assert!(error.to_string().contains("run x"), "{error}");
+    }
+
+    #[test]
+    fn generations_only_rise() {
+        let first = new_generation(0);
+        assert!(new_generation(first) > first);
+        assert_eq!(new_generation(u64::MAX - 1), u64::MAX);
+    }
+}

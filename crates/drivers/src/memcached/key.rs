@@ -1,0 +1,102 @@
+//! Keys: `collection:generation:field:field`.
+//!
+//! memcached takes up to 250 bytes without spaces and control characters. Within a field, whatever is not a plain sign,
+//! and `:` and `%`, is written as `%` and two hexadecimal digits, so that different fields never make the same key.
+
+use super::protocol::push_number;
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The longest key of the protocol, in bytes.
+const LONGEST: usize = 250;
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Writes a row's key into `out`, replacing what it held.
+///
+/// # Errors
+/// [`Limit`](ErrorKind::Limit) where the key is too long, [`Server`](ErrorKind::Server) where a field of it is `Null`.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    collection: &str,
+    generation: u64,
+    fields: &[Value<'_>],
+) -> Result<()> {
+    out.clear();
+    out.extend_from_slice(collection.as_bytes());
+    out.push(b':');
+    for shift in (0..16).rev() {
+        out.push(HEX[(generation >> (shift * 4)) as usize & 15]);
+    }
+    for field in fields {
+        out.push(b':');
+        match field {
+            Value::Null => {
+                return Err(
+                    Error::new(ErrorKind::Server, format!("{collection}: NULL in the key")).code("NULL_KEY")
+                );
+            }
+            Value::Int(n) | Value::Time(n) => {
+                if *n < 0 {
+                    out.push(b'-');
+                }
+                push_number(out, n.unsigned_abs());
+            }
+            Value::Text(text) => escape(out, text.as_bytes()),
+            Value::Bytes(bytes) => escape(out, bytes),
+        }
+        if out.len() > LONGEST {
+            let message = format!("{collection}: a key of more than {LONGEST} bytes");
+            return Err(Error::new(ErrorKind::Limit, message).hint("memcached allows no longer ones"));
+        }
+    }
+    Ok(())
+}
+
+fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Whatever is longer is refused anyway.
+    for &byte in bytes.iter().take(LONGEST + 1) {
+        if byte.is_ascii_graphic() && byte != b':' && byte != b'%' {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(fields: &[Value<'_>]) -> Result<String> {
+        let mut out = Vec::new();
+        write(&mut out, "kurabe_a", 0x1F, fields).map(|()| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_key_names_its_row_and_no_other() {
+        let plain = key(&[Value::Text("ab"), Value::Int(-7)]).unwrap();
+        assert_eq!(plain, "kurabe_a:000000000000001F:ab:-7");
+        assert_eq!(
+            key(&[Value::Bytes(&[0, b' ', b':', b'%', 255])]).unwrap().split_at(26).1,
+            "%00%20%3A%25%FF"
+        );
+        assert_ne!(
+            key(&[Value::Text("a:b"), Value::Text("c")]),
+            key(&[Value::Text("a"), Value::Text("b:c")])
+        );
+        assert_eq!(key(&[Value::Null]).unwrap_err().kind(), ErrorKind::Server);
+        assert_eq!(key(&[Value::Text(&"x".repeat(300))]).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    proptest! {
+        #[test]
+        fn any_field_makes_a_key_that_memcached_takes(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            match key(&[Value::Bytes(&bytes)]) {
+                Ok(key) => prop_assert!(key.len() <= 250 && key.bytes().all(|b| b.is_ascii_graphic())),
+                Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Limit),
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! memcached, through a lean client of its meta protocol (`mg`, `ms`, `md`, `mn`; final since version 1.6.10).
+//! Source: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
+//!
+//! A collection is a prefix of keys, a row is one value. memcached finds a value by its whole key, and that is all:
+//! what else an operation may want is declared as missing.
+
+mod house;
+mod key;
+mod protocol;
+mod session;
+mod value;
+
+use crate::registry::{DriverInfo, OptionInfo};
+use crate::wire::{Place, Stream};
+use house::{Generations, MemcachedHouse};
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Limit, Limits, Namespace, ServerFacts, Session, Setting, Support,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use protocol::Client;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["memcached"],
+    engine: "memcached",
+    about: "a cache: values by key, in the server's memory only",
+    url: "memcached://[host][:port] or memcached:///path/to.sock",
+    options: &[OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" }],
+    open,
+};
+
+const PORT: u16 = 11_211;
+
+/// The oldest version whose meta protocol is the one spoken here.
+const OLDEST: [u64; 3] = [1, 6, 10];
+
+/// What memcached adds to a value within the size of an item, found by trying (1.6.18, 64 bits): 59 bytes of header,
+/// and the key. Keys are at most 250 bytes; the rest is for the marks between a row's fields.
+const ITEM_HEADER: u64 = 59 + 250 + 64;
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    if url.user.is_some() || url.password.is_some() {
+        return Err(Error::unsupported("memcached: users and passwords are not supported")
+            .hint("name a server that needs none: memcached://host:port"));
+    }
+    let place = match (url.option("socket"), &url.host, url.path.as_str()) {
+        (Some(socket), None, "") => Place::Unix(PathBuf::from(socket)),
+        (None, None, path) if !path.is_empty() => Place::Unix(PathBuf::from("/").join(path)),
+        (None, host, "") => Place::Tcp {
+            host: host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
+            port: url.port.unwrap_or(PORT),
+        },
+        (None, ..) => {
+            return Err(Error::usage("memcached: has no databases to name behind the host")
+                .hint("write memcached://host:port, or memcached:///path/to.sock"));
+        }
+        (Some(_), ..) => {
+            return Err(
+                Error::usage("memcached: either a host or a socket").hint("write memcached:?socket=PATH")
+            );
+        }
+    };
+    Ok(Box::new(Memcached { place, generations: Arc::default(), version: OnceLock::new() }))
+}
+
+struct Memcached {
+    place: Place,
+    generations: Arc<Generations>,
+    /// The server's version, once a first connection found it new enough.
+    version: OnceLock<String>,
+}
+
+impl Memcached {
+    fn client(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
+        let mut client = Client::new(Stream::connect(&self.place, options.timeout)?);
+        if self.version.get().is_none() {
+            // Once: an application would not ask each time, and connecting is itself measured.
+            let version = client.version().map_err(|e| e.context(format!("memcached at {}", self.place)))?;
+            check_version(&version)?;
+            let _ = self.version.set(version);
+        }
+        Ok(client)
+    }
+}
+
+fn check_version(version: &str) -> Result<()> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let found = [(); 3].map(|()| parts.next().unwrap_or(0));
+    if found >= OLDEST {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("memcached {version} is too old: its meta protocol is not the final one"))
+        .hint("use version 1.6.10 or newer"))
+}
+
+impl Driver for Memcached {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut client = self.client(&ConnectOptions::default())?;
+        let general = client.stats("stats")?;
+        let settings = client.stats("stats settings")?;
+        client.quit();
+        let number =
+            |map: &BTreeMap<String, String>, name: &str| map.get(name).and_then(|text| text.parse().ok());
+        let mut notes =
+            vec!["a collection that is emptied stays in memory until memcached needs the room".to_owned()];
+        if settings.get("evictions").is_some_and(|evictions| evictions == "on") {
+            notes.push(
+                "memcached evicts values when its memory is full: a read that misses one fails its trial"
+                    .to_owned(),
+            );
+        }
+        let shown = [
+            "maxbytes",
+            "item_size_max",
+            "maxconns",
+            "evictions",
+            "num_threads",
+            "slab_chunk_max",
+            "cas_enabled",
+        ];
+        Ok(ServerFacts {
+            engine: INFO.engine.to_owned(),
+            version: self.version.get().cloned().unwrap_or_default(),
+            client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", meta protocol").to_owned(),
+            transport: match self.place {
+                Place::Unix(_) => "Unix socket".to_owned(),
+                Place::Tcp { .. } => "TCP".to_owned(),
+            },
+            durability: Some(DurabilityClass::Memory),
+            durability_settings: Vec::new(),
+            settings: shown
+                .iter()
+                .filter_map(|name| settings.get(*name).map(|value| Setting::new(*name, value.clone())))
+                .collect(),
+            limits: Limits {
+                connections: number(&settings, "maxconns")
+                    .map(|most| Limit { most, set_by: "-c (maxconns)".to_owned() }),
+                // This connection is among them.
+                connections_in_use: number(&general, "curr_connections")
+                    .map(|open: u64| open.saturating_sub(1)),
+                value_bytes: number(&settings, "item_size_max").map(|most: u64| Limit {
+                    most: most.saturating_sub(ITEM_HEADER),
+                    set_by: format!("-I (item size), less {ITEM_HEADER} bytes for key and header"),
+                }),
+                ..Limits::default()
+            },
+            notes,
+        })
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        match session::unsupported(operation) {
+            None => Support::Native,
+            Some(reason) => Support::No(reason.to_owned()),
+        }
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::No("memcached has no statements to prepare".to_owned())
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let client = self.client(options)?;
+        Ok(Box::new(session::MemcachedSession::new(client, Arc::clone(&self.generations))))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let options = ConnectOptions::default();
+        let client = self.client(&options)?;
+        Ok(Box::new(MemcachedHouse::new(client, self.place.clone(), Arc::clone(&self.generations))))
+    }
+}
+
+/// An error that the server answered with.
+fn server_error(message: impl Into<String>, code: &str) -> Error {
+    Error::new(ErrorKind::Server, message).code(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(url: &str) -> String {
+        open(&TargetUrl::parse(url).unwrap()).err().map_or_else(String::new, |e| e.to_string())
+    }
+
+    #[test]
+    fn a_url_names_a_host_or_a_socket() {
+        for url in [
+            "memcached:",
+            "memcached://",
+            "memcached://h:1",
+            "memcached:///run/m.sock",
+            "memcached:?socket=/m",
+        ] {
+            assert_eq!(error(url), "", "{url}");
+        }
+        assert!(error("memcached://h/db").contains("no databases"));
+        assert!(error("memcached://h?socket=/m").contains("either a host or a socket"));
+        let message = error("memcached://bob:hunter2@h");
+        assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn an_old_server_is_refused_by_name() {
+        for new in ["1.6.10", "1.6.18", "1.6.18_2_gab", "1.7", "2.0.0"] {
+            assert!(check_version(new).is_ok(), "{new}");
+        }
+        for old in ["1.4.25", "1.6.9", "1.5", "", "nonsense"] {
+            assert!(check_version(old).is_err(), "{old}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The meta protocol: one request line, one answer line, and a block of data on one side or the other.
+
+use super::server_error;
+use crate::wire::{LONG, Peer, Wire, malformed};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+
+/// The longest line that memcached sends (`stats` and errors stay far below).
+const LINE: usize = 2_048;
+
+/// The largest item that memcached can be told to hold (`-I`): a greater length is no answer.
+const MOST: u64 = 1 << 30;
+
+/// An answer's first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// `HD`: done.
+    Done,
+    /// `EN`: a read found nothing.
+    Miss,
+    /// `NS`: not stored, since the key exists (add) or does not (replace).
+    NotStored,
+    /// `NF`: not found.
+    NotFound,
+    /// `MN`: the answer to a ping.
+    Pong,
+    /// `VA`: a value of so many bytes follows, then the end of a line.
+    Value(u64),
+}
+
+impl Answer {
+    /// Reads a line, without its end.
+    pub(super) fn parse(line: &[u8]) -> Result<Self> {
+        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        Ok(match words.next().unwrap_or_default() {
+            b"HD" => Self::Done,
+            b"EN" => Self::Miss,
+            b"NS" => Self::NotStored,
+            b"NF" => Self::NotFound,
+            b"MN" => Self::Pong,
+            b"VA" => Self::Value(words.next().and_then(number).ok_or_else(|| strange(line))?),
+            _ => return Err(refusal(line)),
+        })
+    }
+}
+
+/// The number that a word is; none above [`MOST`].
+fn number(word: &[u8]) -> Option<u64> {
+    if word.is_empty() || word.len() > 10 || !word.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = word.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+    (value <= MOST).then_some(value)
+}
+
+/// The error that a line is.
+fn refusal(line: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(line);
+    let (code, message) = text.split_once(' ').unwrap_or((&text, ""));
+    match code {
+        "SERVER_ERROR" if message.contains("too large") => {
+            Error::new(ErrorKind::Limit, format!("memcached: {message}"))
+                .code(code)
+                .hint("its limit is -I (item size)")
+        }
+        "SERVER_ERROR" | "CLIENT_ERROR" => server_error(format!("memcached: {message}"), code),
+        "ERROR" if message.contains("connections") => {
+            Error::new(ErrorKind::Limit, format!("memcached: {message}"))
+                .code(code)
+                .hint("its limit is -c (maxconns)")
+        }
+        "ERROR" => Error::new(ErrorKind::Protocol, "memcached does not know the request").code(code),
+        _ => strange(line),
+    }
+}
+
+fn strange(line: &[u8]) -> Error {
+    let shown: String = String::from_utf8_lossy(line).chars().take(60).collect();
+    malformed(format!("memcached answered '{}', which is not its protocol", shown.escape_default()))
+}
+
+/// A connection: requests out, answers in. Whoever gets [`Answer::Value`] must read that many bytes and then call
+/// [`Client::end_value`].
+pub(super) struct Client<S> {
+    pub(super) wire: Wire<S>,
+    /// A request under construction.
+    request: Vec<u8>,
+}
+
+impl<S: Peer> Client<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { wire: Wire::new(stream), request: Vec::new() }
+    }
+
+    /// `mn`: the least request.
+    pub(super) fn ping(&mut self) -> Result<()> {
+        self.wire.send(b"mn\r\n")?;
+        match self.answer()? {
+            Answer::Pong => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// `mg`: asks for a value; `flags` start with a space.
+    pub(super) fn get(&mut self, key: &[u8], flags: &str) -> Result<Option<u64>> {
+        self.start(b"mg ", key);
+        self.request.extend_from_slice(flags.as_bytes());
+        self.request.extend_from_slice(b"\r\n");
+        self.wire.send(&self.request)?;
+        match self.answer()? {
+            Answer::Value(bytes) => Ok(Some(bytes)),
+            Answer::Miss => Ok(None),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// `ms`: writes a value of three parts. A long middle part is sent from where it stands.
+    pub(super) fn set(
+        &mut self,
+        key: &[u8],
+        flags: &str,
+        head: &[u8],
+        middle: &[u8],
+        tail: &[u8],
+    ) -> Result<bool> {
+        self.start(b"ms ", key);
+        self.request.push(b' ');
+        push_number(&mut self.request, (head.len() + middle.len() + tail.len()) as u64);
+        self.request.extend_from_slice(flags.as_bytes());
+        self.request.extend_from_slice(b"\r\n");
+        self.request.extend_from_slice(head);
+        if middle.len() < LONG {
+            self.request.extend_from_slice(middle);
+            self.request.extend_from_slice(tail);
+            self.request.extend_from_slice(b"\r\n");
+            self.wire.send(&self.request)?;
+        } else {
+            let middle_at = self.request.len();
+            self.request.extend_from_slice(tail);
+            self.request.extend_from_slice(b"\r\n");
+            let (first, last) = self.request.split_at(middle_at);
+            self.wire.send_parts([first, middle, last])?;
+        }
+        match self.answer()? {
+            Answer::Done => Ok(true),
+            Answer::NotStored | Answer::NotFound => Ok(false),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// `md`: removes a value; says whether there was one.
+    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        self.start(b"md ", key);
+        self.request.extend_from_slice(b"\r\n");
+        self.wire.send(&self.request)?;
+        match self.answer()? {
+            Answer::Done => Ok(true),
+            Answer::NotFound => Ok(false),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The server's version.
+    pub(super) fn version(&mut self) -> Result<String> {
+        self.wire.send(b"version\r\n")?;
+        let length = self.line()?;
+        let line = trimmed(self.wire.peek(length)?);
+        let version = match line.strip_prefix(b"VERSION ") {
+            Some(version) => String::from_utf8_lossy(version).into_owned(),
+            None => return Err(refusal(line)),
+        };
+        self.wire.consume(length);
+        Ok(version)
+    }
+
+    /// The lines of a `stats` command: names and values.
+    pub(super) fn stats(&mut self, command: &str) -> Result<BTreeMap<String, String>> {
+        self.wire.send(format!("{command}\r\n").as_bytes())?;
+        let mut all = BTreeMap::new();
+        loop {
+            let length = self.line()?;
+            let line = trimmed(self.wire.peek(length)?);
+            if line == b"END" {
+                self.wire.consume(length);
+                return Ok(all);
+            }
+            let text = String::from_utf8_lossy(line);
+            let mut words = text.strip_prefix("STAT ").ok_or_else(|| refusal(line))?.splitn(2, ' ');
+            let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            all.insert(name.to_owned(), value.to_owned());
+            self.wire.consume(length);
+        }
+    }
+
+    /// The whole of a value that was announced.
+    pub(super) fn whole_value(&mut self, bytes: u64) -> Result<Vec<u8>> {
+        let mut value = Vec::new();
+        self.wire.take_into(bytes as usize, &mut value)?;
+        self.end_value()?;
+        Ok(value)
+    }
+
+    /// Reads the end of line behind a value.
+    pub(super) fn end_value(&mut self) -> Result<()> {
+        if self.wire.peek(2)? != b"\r\n" {
+            return Err(malformed("memcached sent another length than it announced"));
+        }
+        self.wire.consume(2);
+        Ok(())
+    }
+
+    /// Says goodbye. The server closes the connection; nothing depends on it.
+    pub(super) fn quit(&mut self) {
+        let _ = self.wire.send(b"quit\r\n");
+    }
+
+    fn start(&mut self, command: &[u8], key: &[u8]) {
+        self.request.clear();
+        self.request.extend_from_slice(command);
+        self.request.extend_from_slice(key);
+    }
+
+    fn answer(&mut self) -> Result<Answer> {
+        let length = self.line()?;
+        let answer = Answer::parse(trimmed(self.wire.peek(length)?));
+        self.wire.consume(length);
+        answer
+    }
+
+    /// The length of the next line with its end, all of it received.
+    fn line(&mut self) -> Result<usize> {
+        let mut seen = 0;
+        loop {
+            let here = self.wire.buffered();
+            if let Some(end) = here[seen..].iter().position(|byte| *byte == b'\n') {
+                return Ok(seen + end + 1);
+            }
+            seen = here.len();
+            if seen > LINE {
+                return Err(strange(here));
+            }
+            self.wire.peek(seen + 1)?;
+        }
+    }
+}
+
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).unwrap_or(line)
+}
+
+fn unexpected(answer: Answer) -> Error {
+    malformed(format!("memcached answered {answer:?}, which does not belong to the request"))
+}
+
+/// Appends a number in decimal digits, without going through formatting machinery.
+pub(super) fn push_number(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::Script;
+    use proptest::prelude::*;
+
+    fn client(answers: &[u8]) -> Client<Script> {
+        Client::new(Script::new(answers.to_vec()))
+    }
+
+    #[test]
+    fn a_request_is_what_the_protocol_says() {
+        let mut client = client(b"HD\r\nNS\r\nEN\r\nNF\r\nMN\r\n");
+        assert!(client.set(b"k", "", b"a", b"bc", b"d").unwrap());
+        assert!(!client.set(b"k", " ME", b"", b"", b"").unwrap());
+        assert_eq!(client.get(b"k", " v").unwrap(), None);
+        assert!(!client.delete(b"k").unwrap());
+        client.ping().unwrap();
+        let sent = client.wire.stream().sent.clone();
+        assert_eq!(sent, b"ms k 4\r\nabcd\r\nms k 0 ME\r\n\r\nmg k v\r\nmd k\r\nmn\r\n");
+    }
+
+    #[test]
+    fn a_long_value_is_sent_as_it_is() {
+        let long = vec![b'x'; LONG + 1];
+        let mut client = client(b"HD\r\n");
+        assert!(client.set(b"k", "", b"<", &long, b">").unwrap());
+        let expected = [format!("ms k {}\r\n<", LONG + 3).as_bytes(), &long, b">\r\n"].concat();
+        assert!(client.wire.stream().sent == expected);
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_an_error_and_the_connection_goes_on() {
+        let mut client = client(b"SERVER_ERROR object too large for cache\r\nCLIENT_ERROR bad\r\nMN\r\n");
+        assert_eq!(client.set(b"k", "", b"", b"", b"").unwrap_err().kind(), ErrorKind::Limit);
+        let error = client.get(b"k", " v").unwrap_err();
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("CLIENT_ERROR")));
+        client.ping().unwrap();
+    }
+
+    #[test]
+    fn what_is_not_the_protocol_is_an_error() {
+        for answer in [
+            "HTTP/1.1 400 Bad Request\r\n",
+            "VA\r\n",
+            "VA -1\r\n",
+            "VA 99999999999\r\n",
+            "VA 18446744073709551616\r\n",
+            "\r\n",
+            "ERROR\r\n",
+            "HD\r\n",
+        ] {
+            assert_eq!(
+                client(answer.as_bytes()).get(b"k", " v").unwrap_err().kind(),
+                ErrorKind::Protocol,
+                "{answer}"
+            );
+        }
+        // A line without an end is cut off before it fills the memory.
+        let endless = client(&vec![b'x'; 1_000_000]).get(b"k", " v").unwrap_err();
+        assert_eq!(endless.kind(), ErrorKind::Protocol);
+    }
+
+    #[test]
+    fn a_value_must_be_as_long_as_it_was_said() {
+        let mut right = client(b"VA 5\r\nhello\r\n");
+        let bytes = right.get(b"k", " v").unwrap().unwrap();
+        assert_eq!(right.whole_value(bytes).unwrap(), b"hello");
+        for (answer, kind) in [
+            ("VA 4\r\nhello\r\n", ErrorKind::Protocol),
+            ("VA 6\r\nhello\r\n", ErrorKind::ConnectionLost),
+            ("VA 900000000\r\nhello\r\n", ErrorKind::ConnectionLost),
+            ("VA 5\r\nhel", ErrorKind::ConnectionLost),
+        ] {
+            let mut client = client(answer.as_bytes());
+            let bytes = client.get(b"k", " v").unwrap().unwrap();
+            assert_eq!(client.whole_value(bytes).unwrap_err().kind(), kind, "{answer}");
+        }
+        for cut in ["", "V", "VA 5", "VA 5\r"] {
+            let error = client(cut.as_bytes()).get(b"k", " v").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{cut:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_in_any_pieces_is_an_answer_or_an_error(
+            answer in prop::collection::vec(any::<u8>(), 0..200),
+            start in prop::sample::select(vec!["", "VA ", "VA 5 ", "HD", "STAT a ", "SERVER_ERROR "]),
+            piece in 1usize..50,
+        ) {
+            let bytes = [start.as_bytes(), &answer, b"\r\n"].concat();
+            let client = || Client::new(Script::in_pieces(bytes.clone(), piece));
+            let mut reading = client();
+            if let Ok(Some(length)) = reading.get(b"k", " v") {
+                let _ = reading.whole_value(length);
+            }
+            let _ = (client().set(b"k", "", b"", b"", b""), client().delete(b"k"), client().ping());
+            let _ = (client().version(), client().stats("stats"));
+        }
+    }
+}
