@@ -1,6 +1,6 @@
 //! From a recorded run to all that a report says of it.
 
-use crate::advice::advice;
+use crate::advice::{Advice, advice, together};
 use crate::comparison::compare;
 use crate::figures::figures;
 use crate::noise::Noise;
@@ -14,9 +14,6 @@ use kurabe_core::axis::Cell;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Run, TargetRecord};
 use std::collections::BTreeSet;
-
-/// With more targets than this, advice on axes is told per target among the details only.
-const TARGETS_WITH_ADVICE: usize = 3;
 
 /// Works out everything that a report of this run says. `info` is what this version of Kurabe knows of the run's
 /// experiment; without it (the run is another version's) values are shown as they were recorded.
@@ -33,12 +30,12 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let lines = series(&words, &comparisons);
     let rounds = cells.iter().flat_map(|cell| cell.by_round.keys()).collect::<BTreeSet<_>>().len() as u32;
     let field = Field { words: &words, series: &lines, cells: &cells, targets: &targets };
-    let summary = headlines(&field);
-    let details = lines
-        .iter()
-        .filter(|line| line.says_something())
-        .map(|line| line.sentence(&words, &targets))
-        .collect();
+    let advice: Vec<Advice> = (0..targets.len()).flat_map(|target| advice(&words, &lines, target)).collect();
+    let summary = headlines(&field, &advice);
+    // With several targets the headlines hold the advice without its figures.
+    let particular = advice.iter().filter(|_| targets.len() > 1).map(|advice| advice.sentence.clone());
+    let told = lines.iter().filter(|line| line.says_something()).map(|line| line.sentence(&words, &targets));
+    let details = particular.chain(told).collect();
     let overhead: Vec<Overhead> = baseline_overhead(run, &words);
     let largest = overhead.iter().map(|overhead| overhead.ns_per_op).max_by(f64::total_cmp);
     Summary {
@@ -72,7 +69,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
 }
 
 /// What the run says, in a few sentences.
-fn headlines(field: &Field<'_>) -> Vec<String> {
+fn headlines(field: &Field<'_>, advice: &[Advice]) -> Vec<String> {
     let words = field.words;
     let decided = |line: &Series<'_>| line.count(VerdictResult::Open) == 0;
     if !field.cells.iter().any(|cell| cell.status == Status::Ok) {
@@ -93,8 +90,10 @@ fn headlines(field: &Field<'_>) -> Vec<String> {
     if words.targets.len() > 2 && sentences.is_empty() {
         sentences.push("No difference was seen between the targets.".to_owned());
     }
-    if words.targets.len() <= TARGETS_WITH_ADVICE {
-        sentences.extend((0..words.targets.len()).flat_map(|target| advice(words, field.series, target)));
+    if words.several_targets() {
+        sentences.extend(together(words, advice));
+    } else {
+        sentences.extend(advice.iter().map(|advice| advice.sentence.clone()));
     }
     if sentences.is_empty() {
         sentences.push(

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`] | how is it shown |
+//! | [`compare`] | what differs between two runs |
 
 mod advice;
 mod analysis;
@@ -25,6 +26,7 @@ pub mod summary;
 mod table;
 mod words;
 
+pub mod compare;
 pub mod csv;
 pub mod html;
 pub mod json;

@@ -62,14 +62,14 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-fn items(text: &mut String, sentences: &[String]) {
+pub(crate) fn items(text: &mut String, sentences: &[String]) {
     for sentence in sentences {
         let _ = writeln!(text, "- {}", escaped(sentence));
     }
     text.push('\n');
 }
 
-fn markdown_table(table: &Table) -> String {
+pub(crate) fn markdown_table(table: &Table) -> String {
     let heads: Vec<String> = table.columns.iter().map(|column| escaped(&column.head)).collect();
     let mut text = line(heads.iter().map(String::as_str));
     text += &line(table.columns.iter().map(|column| if column.right { "---:" } else { "---" }));
@@ -87,7 +87,7 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// A text that Markdown shows as it is, on one line.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

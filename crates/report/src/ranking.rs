@@ -90,7 +90,7 @@ impl<'a> Field<'a> {
             })
             .collect();
         let absent: String = absent.concat();
-        let caveat = if mixed { self.caveat(&leads) } else { String::new() };
+        let caveat = if mixed { self.caveat(targets) } else { String::new() };
         let lead = phrase::lead(&Sides::Targets { a: 0, b: 0 }, self.words, None);
         let text = format!(
             "{lead}{} are fastest {}{absent}{caveat}.",
@@ -155,17 +155,17 @@ impl<'a> Field<'a> {
         if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
     }
 
-    /// What an acknowledged write survives on the leaders, said in the sentence that ranks them.
-    fn caveat(&self, leads: &[Lead]) -> String {
-        let mut told: Vec<String> = Vec::new();
-        for leader in leads.iter().flat_map(|lead| &lead.leaders) {
-            let class = self.targets.get(*leader).and_then(|target| target.durability);
-            let text = format!("on {} {}", self.words.targets[*leader], promise(class));
-            if !told.contains(&text) {
-                told.push(text);
-            }
-        }
-        format!("; but the targets promise different things: {}", list(&told))
+    /// What an acknowledged write survives on each target, said in the sentence that ranks them.
+    fn caveat(&self, targets: &[usize]) -> String {
+        let told: Vec<String> = classes(self, targets)
+            .into_iter()
+            .map(|(class, targets)| {
+                let names: Vec<&str> =
+                    targets.iter().map(|target| self.words.targets[*target].as_str()).collect();
+                format!("on {} {}", list(&names), promise(class))
+            })
+            .collect();
+        format!("; but the targets promise different things: {}", told.join("; "))
     }
 
     fn pair(&self, operation: &str, a: usize, b: usize, x: usize) -> Option<(&'a Comparison, bool)> {

@@ -24,9 +24,9 @@ impl Default for Options {
 
 /// The report as text that ends with a newline.
 pub fn render(summary: &Summary, options: &Options) -> String {
-    let mut page = Page { text: String::new(), width: options.width.clamp(60, 200), color: options.color };
+    let mut page = Page::new(options);
     let title = format!("{} · {}", summary.experiment, summary.run);
-    page.line(&page.bold(&title));
+    page.heading(&title);
     if let Some(question) = &summary.question {
         page.paragraph(question, 0);
     }
@@ -52,19 +52,23 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     page.text
 }
 
-struct Page {
-    text: String,
+pub(crate) struct Page {
+    pub text: String,
     width: usize,
     color: bool,
 }
 
 impl Page {
-    fn line(&mut self, text: &str) {
+    pub fn new(options: &Options) -> Self {
+        Self { text: String::new(), width: options.width.clamp(60, 200), color: options.color }
+    }
+
+    pub fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
-    fn gap(&mut self) {
+    pub fn gap(&mut self) {
         self.text.push('\n');
     }
 
@@ -76,18 +80,18 @@ impl Page {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn heading(&mut self, text: &str) {
-        let text = self.bold(text);
+    pub fn heading(&mut self, text: &str) {
+        let text = self.bold(&plain(text));
         self.line(&text);
     }
 
-    fn paragraph(&mut self, text: &str, indent: usize) {
+    pub fn paragraph(&mut self, text: &str, indent: usize) {
         for part in wrap(text, self.width.saturating_sub(indent)) {
             self.line(&format!("{}{part}", " ".repeat(indent)));
         }
     }
 
-    fn item(&mut self, text: &str) {
+    pub fn item(&mut self, text: &str) {
         for (n, part) in wrap(text, self.width - 2).iter().enumerate() {
             let mark = if n == 0 { "• " } else { "  " };
             self.line(&format!("{mark}{part}"));
@@ -103,6 +107,12 @@ impl Page {
         if !fixed.is_empty() {
             self.paragraph(&fixed.join(" · "), 0);
         }
+        self.grid(table);
+        self.gap();
+    }
+
+    /// A table, without the columns that do not fit.
+    pub fn grid(&mut self, table: &Table) {
         let widths: Vec<usize> = table
             .columns
             .iter()
@@ -120,7 +130,6 @@ impl Page {
         for cells in &table.rows {
             self.line(&row(table, cells, &widths, &shown));
         }
-        self.gap();
     }
 
     fn lacking(&mut self, summary: &Summary) {
@@ -273,13 +282,16 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a text into lines of at most `width` columns, between words only. Control characters are left out, so that
-/// a server's message cannot move the cursor.
+/// A text without control characters, so that a server's message cannot move the cursor.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Breaks a text into lines of at most `width` columns, between words only.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    for word in glued(&plain).split(' ').filter(|word| !word.is_empty()) {
+    for word in glued(&plain(text)).split(' ').filter(|word| !word.is_empty()) {
         if !line.is_empty() && length(&line) + 1 + length(word) > width {
             lines.push(std::mem::take(&mut line));
         }

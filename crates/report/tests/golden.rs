@@ -6,7 +6,7 @@ mod common;
 
 use common::{INFO, Scenario, troubled};
 use kurabe_core::run::Run;
-use kurabe_report::{Summary, analyse, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, analyse, compare, csv, html, json, markdown, terminal};
 use std::fs;
 use std::path::Path;
 
@@ -46,8 +46,30 @@ fn runs() -> Vec<(&'static str, Run)> {
                 .run(),
         ),
         ("troubled", troubled()),
+        (
+            "one-size",
+            Scenario {
+                payloads: vec![1_000],
+                targets: vec!["sqlite", "postgres", "memcached"],
+                ..Scenario::default()
+            }
+            .run(),
+        ),
         ("one-round", Scenario { rounds: 1, ..Scenario::default() }.run()),
     ]
+}
+
+#[test]
+fn a_comparison_of_two_runs_is_what_it_was() {
+    let first = Scenario::default().run();
+    let mut second = Scenario { noise: 0.02, ..Scenario::default() }.run();
+    second.header.run = "2026-03-02-0900-session".into();
+    second.header.targets[0].facts.version = "3.51.0".into();
+    second.header.spec.rounds = 9;
+    let compared = compare::compare(&summary(&first), &summary(&second));
+    golden("compared.txt", &compare::terminal(&compared, &terminal::Options::default()));
+    golden("compared.md", &compare::markdown(&compared));
+    golden("compared.json", &compare::json(&compared));
 }
 
 #[test]

@@ -167,7 +167,9 @@ impl<'a> Frame<'a> {
 
     /// Draws one line and says where it ends.
     fn line(&self, svg: &mut String, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> Option<(f64, f64)> {
-        let mut points = Vec::new();
+        // A value without figures leaves a gap: no line says what was not measured.
+        let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+        let mut before = None;
         let mut marks = String::new();
         for (at, cell) in &line.points {
             let (Some(value), Some((figure, low, high))) = (xs.get(*at), self.view.figure(cell)) else {
@@ -175,7 +177,11 @@ impl<'a> Frame<'a> {
             };
             let (px, py) = (x.at(*value), y.at(figure));
             let (top, bottom) = (y.at(high), y.at(low));
-            points.push((px, py));
+            match pieces.last_mut() {
+                Some(piece) if before == at.checked_sub(1) => piece.push((px, py)),
+                _ => pieces.push(vec![(px, py)]),
+            }
+            before = Some(*at);
             let _ = write!(
                 marks,
                 "<g class=\"pt\" data-tip=\"{0}\"><title>{0}</title><path class=\"bar\" d=\"M{px:.1} {top:.1}V{bottom:.1}M{1:.1} {top:.1}h6M{1:.1} {bottom:.1}h6\"/>{2}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"9\"/></g>",
@@ -186,13 +192,12 @@ impl<'a> Frame<'a> {
         }
         let dash = DASHES[line.dash % DASHES.len()];
         let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
-        let color = line.color % 8;
-        let _ = write!(
-            svg,
-            "<g class=\"line c{color}\"><polyline points=\"{}\"{dash}/>{marks}</g>",
-            coordinates(&points)
-        );
-        points.last().copied()
+        let _ = write!(svg, "<g class=\"line c{}\">", line.color % 8);
+        for piece in &pieces {
+            let _ = write!(svg, "<polyline points=\"{}\"{dash}/>", coordinates(piece));
+        }
+        let _ = write!(svg, "{marks}</g>");
+        pieces.last().and_then(|piece| piece.last()).copied()
     }
 
     fn vertical_grid(&self, svg: &mut String, y: &Log, right: f64) {
@@ -217,28 +222,25 @@ impl<'a> Frame<'a> {
     fn horizontal_ticks(&self, svg: &mut String, x: &Log, right: f64) {
         let Some(axis) = self.axis else { return };
         let base = HEIGHT - BOTTOM;
-        let mut free_from = 0.0;
-        let tested = axis.sorted();
+        // The tested values are named first; published ones where there is room left.
         let published =
             self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| AxisValue::Number(*x as u64));
-        let mut values: Vec<AxisValue> = tested.into_iter().chain(published).collect();
-        values.sort();
-        values.dedup();
-        for value in values {
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for value in axis.sorted().into_iter().chain(published) {
             let AxisValue::Number(n) = value else { continue };
             let at = x.at((n as f64).max(0.5));
             let text = axis.show(&value);
-            let half = text.chars().count() as f64 * LETTER / 2.0;
-            let _ = write!(svg, "<path class=\"axis\" d=\"M{at:.1} {base:.1}v4\"/>");
-            if at - half >= free_from {
-                let _ = write!(
-                    svg,
-                    "<text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                    base + 16.0,
-                    Escaped(&text)
-                );
-                free_from = at + half + 4.0;
+            let half = (text.chars().count() as f64).mul_add(LETTER / 2.0, 2.0);
+            if taken.iter().any(|(from, to)| at + half > *from && at - half < *to) {
+                continue;
             }
+            taken.push((at - half, at + half));
+            let _ = write!(
+                svg,
+                "<path class=\"axis\" d=\"M{at:.1} {base:.1}v4\"/><text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+                base + 16.0,
+                Escaped(&text)
+            );
         }
         let _ = write!(
             svg,

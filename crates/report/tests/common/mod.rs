@@ -1,6 +1,10 @@
 //! Synthetic runs: what an experiment of this shape would record, the same on every machine.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it; what cannot go on stops"
+)]
 
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};

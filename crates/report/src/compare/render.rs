@@ -1,0 +1,119 @@
+//! A comparison of two runs as text, Markdown and JSON.
+
+use super::Compared;
+use crate::format::figure;
+use crate::markdown::{escaped, items, markdown_table};
+use crate::phrase::HowMuch;
+use crate::summary::{Rate, VerdictResult};
+use crate::table::{Column, Table};
+use crate::terminal::{Options, Page};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::units;
+use kurabe_stats::{Interval, PairedRatio};
+use std::fmt::Write as _;
+
+/// The comparison for a terminal.
+pub fn terminal(compared: &Compared, options: &Options) -> String {
+    let mut page = Page::new(options);
+    page.heading(&format!("{} → {}", compared.first, compared.second));
+    page.gap();
+    for table in [rows(compared), differences(compared)] {
+        if !table.rows.is_empty() {
+            page.heading(&table.operation);
+            page.grid(&table);
+            page.gap();
+        }
+    }
+    for sentence in compared.summary.iter().chain(&compared.unmatched) {
+        page.item(sentence);
+    }
+    page.text
+}
+
+/// The comparison as Markdown.
+pub fn markdown(compared: &Compared) -> String {
+    let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
+    items(&mut text, &compared.summary);
+    for table in [rows(compared), differences(compared)] {
+        if !table.rows.is_empty() {
+            let _ = write!(text, "## {}\n\n", escaped(&table.operation));
+            text.push_str(&markdown_table(&table));
+        }
+    }
+    if !compared.unmatched.is_empty() {
+        items(&mut text, &compared.unmatched);
+    }
+    text
+}
+
+/// The comparison as one JSON object, indented, with a final newline.
+pub fn json(compared: &Compared) -> String {
+    serde_json::to_string_pretty(compared).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
+}
+
+fn rows(compared: &Compared) -> Table {
+    let varies = |axis: &str| {
+        let mut values = compared.rows.iter().map(|row| row.axes.get(axis));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let axes: Vec<&String> = compared
+        .rows
+        .first()
+        .map(|row| row.axes.values().keys().filter(|axis| varies(axis)).collect())
+        .unwrap_or_default();
+    let mut columns = vec![column("operation", false), column("target", false)];
+    columns.extend(axes.iter().map(|axis| column(axis, false)));
+    columns.extend(["first", "second", "change"].map(|head| column(head, true)));
+    let rate = |rate: Option<Rate>| rate.map_or_else(|| "–".to_owned(), |rate| figure(rate.median));
+    let rows = compared
+        .rows
+        .iter()
+        .map(|row| {
+            let mut cells = vec![row.operation.clone(), row.target.clone()];
+            cells.extend(axes.iter().map(|axis| match row.axes.get(axis) {
+                Some(AxisValue::Number(n)) => units::count(*n),
+                Some(AxisValue::Word(word)) => word.clone(),
+                None => String::new(),
+            }));
+            cells.extend([rate(row.first), rate(row.second), change(row)]);
+            cells
+        })
+        .collect();
+    Table { operation: "Operations per second".to_owned(), columns, rows }
+}
+
+fn change(row: &super::Row) -> String {
+    let ratio = |inverse: bool| {
+        let interval = row.low.zip(row.high).map(|(low, high)| Interval { low, high });
+        let ratio = PairedRatio {
+            ratio: row.ratio.unwrap_or(1.0),
+            interval,
+            rounds: 0,
+            confidence: 0.95,
+            comparisons: 1,
+        };
+        HowMuch::of(&if inverse { ratio.inverse() } else { ratio }).amount
+    };
+    match row.result {
+        VerdictResult::Faster => format!("faster: {}", ratio(false)),
+        VerdictResult::Slower => format!("slower: {}", ratio(true)),
+        VerdictResult::Indistinguishable => "no difference seen".to_owned(),
+        VerdictResult::NotComparable => "not compared".to_owned(),
+        VerdictResult::Open => "open".to_owned(),
+    }
+}
+
+fn differences(compared: &Compared) -> Table {
+    let rows = compared
+        .differences
+        .iter()
+        .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
+        .collect();
+    let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
+    Table { operation: "What differs beside the figures".to_owned(), columns, rows }
+}
+
+fn column(head: &str, right: bool) -> Column {
+    Column { head: head.to_owned(), right, spare: 0 }
+}

@@ -1,0 +1,233 @@
+//! Verdicts read like sentences, hold for what was tested only, and never rank what must not be ranked.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{At, INFO, Scenario, plausible, troubled};
+use kurabe_core::driver::DurabilityClass;
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};
+use kurabe_report::{analyse, compare};
+
+fn summary(run: &Run) -> Summary {
+    analyse(run, Some(&INFO))
+}
+
+fn small() -> Scenario {
+    Scenario { payloads: vec![1_000], layouts: vec!["blob"], compress: vec!["none"], ..Scenario::default() }
+}
+
+fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) -> &'a VerdictRecord {
+    let at = |verdict: &&VerdictRecord| {
+        verdict.operation == operation
+            && verdict.axis == axis
+            && verdict.at.number("payload").unwrap() == payload
+    };
+    summary.verdicts.iter().find(at).unwrap()
+}
+
+#[test]
+fn one_target_is_told_which_layout_and_which_compression_and_by_how_much() {
+    let told = summary(&Scenario::default().run()).summary;
+    assert_eq!(
+        told,
+        [
+            "Keep layout blob rather than rows (with compress none): writes are faster from 10 kB on (4 to 8 % at \
+             10 kB, 15 to 17 % at 100 kB) and reads are faster from 10 kB on (35 to 39 % at 10 kB, 1.8 times at 100 kB).",
+            "Compress zstd against none (with layout blob): writes are faster from 10 kB on (7 to 10 % at 10 kB, 47 to \
+             51 % at 100 kB) and reads are faster from 10 kB on (0.6 to 5 % at 10 kB, 14 to 19 % at 100 kB), but writes \
+             are 7 to 10 % slower at 1 kB and reads are 8 to 10 % slower at 1 kB.",
+        ]
+    );
+}
+
+#[test]
+fn two_targets_are_told_which_is_faster_for_reads() {
+    let run = Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
+    let summary = summary(&run);
+    assert_eq!(summary.summary, ["At 1 kB, reads are 5.2 to 5.3 times as fast on SQLite as on PostgreSQL."]);
+    let verdict = &summary.verdicts[0];
+    assert_eq!(
+        (verdict.a.as_str(), verdict.b.as_str(), verdict.axis.as_str()),
+        ("sqlite", "postgres", "target")
+    );
+    assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Faster, 7));
+}
+
+#[test]
+fn different_promises_are_never_ranked_in_silence() {
+    let run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
+    let summary = summary(&run);
+    let writes = verdict(&summary, "write", "target", 1_000);
+    assert!(
+        writes.sentence.ends_with(
+            ", but on memcached an acknowledged write is lost when the server stops, on PostgreSQL an acknowledged \
+             write survives power failure."
+        ),
+        "{}",
+        writes.sentence
+    );
+    assert!(writes.reason.contains("durability differs"));
+    let reads = verdict(&summary, "read", "target", 1_000);
+    assert!(!reads.sentence.contains("acknowledged"), "reads promise nothing: {}", reads.sentence);
+    assert!(summary.summary.contains(&writes.sentence));
+}
+
+#[test]
+fn among_several_targets_writes_are_ranked_within_each_promise_too() {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
+    run.header.targets[0].facts.durability = Some(DurabilityClass::Synced);
+    let told = summary(&run).summary;
+    assert!(told[0].starts_with("Writes are fastest on memcached at 1 kB"), "{}", told[0]);
+    assert!(told[0].contains("the targets promise different things: on memcached"), "{}", told[0]);
+    assert!(
+        told[1]
+            .starts_with("Where an acknowledged write survives power failure, writes are fastest on SQLite"),
+        "{}",
+        told[1]
+    );
+}
+
+#[test]
+fn what_is_equal_is_indistinguishable_and_the_sentence_says_what_would_have_been_seen() {
+    fn same(_: At<'_>) -> f64 {
+        10_000.0
+    }
+    let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.03, ..small() }.run();
+    let summary = summary(&run);
+    let verdict = verdict(&summary, "read", "target", 1_000);
+    assert_eq!(verdict.result, VerdictResult::Indistinguishable);
+    assert!(
+        verdict
+            .sentence
+            .starts_with("At 1 kB, no difference was seen between reads on sqlite and on sqlite#2; one of"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+#[test]
+fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
+    fn same(_: At<'_>) -> f64 {
+        10_000.0
+    }
+    let payloads: Vec<u64> = (1..=25).map(|n| n * 1_000).collect();
+    let run =
+        Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.1, payloads, ..small() }.run();
+    let summary = summary(&run);
+    assert_eq!(summary.comparisons, 50);
+    let wrong = summary.verdicts.iter().filter(|v| v.result != VerdictResult::Indistinguishable).count();
+    assert_eq!(wrong, 0);
+}
+
+#[test]
+fn a_failed_cell_has_no_figures_and_is_compared_with_nothing() {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..small() }.run();
+    let trial =
+        run.trials.iter_mut().find(|trial| trial.cell == 0 && trial.operation == "read" && trial.round == 3);
+    trial.unwrap().outcome =
+        Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 2 };
+    let summary = summary(&run);
+    let cell = summary.cells.iter().find(|cell| cell.operation == "read").unwrap();
+    assert_eq!((cell.status, cell.ops_per_second, cell.verified.mismatches), (Status::Failed, None, 2));
+    assert_eq!(cell.reason.as_deref(), Some("record 7 is another's (in 1 of 7 rounds)"));
+    let verdict = verdict(&summary, "read", "target", 1_000);
+    assert_eq!((verdict.result, verdict.ratio), (VerdictResult::NotComparable, None));
+    assert_eq!(
+        verdict.sentence,
+        "At 1 kB, reads on SQLite and on PostgreSQL are not compared: SQLite failed: record 7 is another's (in 1 of 7 \
+         rounds)."
+    );
+}
+
+#[test]
+fn an_interrupted_trial_fails_no_cell() {
+    let mut run = small().run();
+    let last = run.trials.last_mut().unwrap();
+    last.outcome = Outcome::Failed { kind: ErrorKind::Interrupted, reason: "stopped".into(), mismatches: 0 };
+    assert!(summary(&run).cells.iter().all(|cell| cell.status == Status::Ok));
+}
+
+#[test]
+fn one_round_decides_nothing() {
+    let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
+    assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Open));
+    assert_eq!(summary.noise_floor, None);
+    assert_eq!(
+        summary.summary,
+        ["One round shows no interval, so that nothing can be called faster; make more rounds."]
+    );
+    assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
+}
+
+#[test]
+fn a_run_that_was_cut_off_says_so() {
+    let mut run = Scenario::default().run();
+    run.trials.truncate(30);
+    run.end = None;
+    let summary = summary(&run);
+    assert!(!summary.complete);
+    assert!(summary.notes[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
+}
+
+#[test]
+fn a_run_without_a_trial_has_nothing_to_say() {
+    let mut run = Scenario::default().run();
+    run.trials.clear();
+    run.end = None;
+    let summary = summary(&run);
+    assert_eq!(summary.summary, ["No cell has figures, so that there is nothing to say."]);
+    assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
+}
+
+#[test]
+fn a_run_of_an_unknown_experiment_is_still_told() {
+    let run = Scenario::default().run();
+    let known = analyse(&run, Some(&INFO));
+    let unknown = analyse(&run, None);
+    assert_eq!(unknown.cells.len(), known.cells.len());
+    assert_eq!(unknown.comparisons, known.comparisons);
+    assert!(unknown.summary[0].contains("layout blob"), "{}", unknown.summary[0]);
+}
+
+#[test]
+fn headers_that_make_no_sense_break_nothing() {
+    let mut run = troubled();
+    run.header.spec.operations.clear();
+    let _ = summary(&run);
+    let mut run = troubled();
+    run.header.spec.axes.clear();
+    let _ = summary(&run);
+    let mut run = troubled();
+    run.header.targets.clear();
+    run.header.cells.clear();
+    run.trials.clear();
+    let summary = summary(&run);
+    let _ = (
+        kurabe_report::terminal::render(&summary, &kurabe_report::terminal::Options::default()),
+        kurabe_report::html::render(&summary, &kurabe_report::html::Options { published: true }),
+        kurabe_report::markdown::render(&summary),
+        kurabe_report::csv::render(&summary),
+    );
+}
+
+#[test]
+fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
+    fn slower(at: At<'_>) -> f64 {
+        plausible(at) * if at.operation == "read" { 0.8 } else { 1.0 }
+    }
+    let first = small().run();
+    let mut second = Scenario { rate: slower, ..small() }.run();
+    second.header.run = "2026-03-02-0900-session".into();
+    second.header.targets[0].facts.version = "3.51.0".into();
+    let compared = compare::compare(&summary(&first), &summary(&second));
+    let result =
+        |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
+    assert_eq!((result("read"), result("write")), (VerdictResult::Slower, VerdictResult::Indistinguishable));
+    assert!(compared.summary[1].contains("weaker evidence than one run of both"), "{}", compared.summary[1]);
+    assert!(compared.summary[2].starts_with("Reads on SQLite (1 kB) were 2"), "{}", compared.summary[2]);
+    let what: Vec<&str> = compared.differences.iter().map(|difference| difference.what.as_str()).collect();
+    assert_eq!(what, ["version of SQLite"]);
+}
