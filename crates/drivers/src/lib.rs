@@ -11,5 +11,4 @@ pub mod registry;
 mod slots;
 pub mod sql;
 pub mod sqlite;
-#[allow(dead_code, unused_imports, reason = "the lean clients, which come next, use the rest")]
 mod wire;

@@ -16,7 +16,6 @@ pub(crate) struct Config {
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
     /// The wrapped crate instead of the lean client.
-    #[allow(dead_code, reason = "the lean client comes next")]
     pub(crate) wrapped: bool,
     /// The storage engine of our tables; `None`: the server's default.
     pub(crate) engine: Option<String>,

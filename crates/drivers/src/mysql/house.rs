@@ -1,7 +1,7 @@
 //! Housekeeping on MySQL and MariaDB.
 
 use crate::sql::{Dialect, House};
-use crate::wire::link::{Query, rows, value};
+use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
@@ -40,19 +40,22 @@ impl House for MysqlHouse {
         // A name holds at most 64 characters; MySQL 9 has no MD5 any more.
         let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
         let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{}'), 256), 50))", hex(run));
-        if value(&mut *self.link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() == Some("1") {
-            value(&mut *self.link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
+        let mut holder = String::new();
+        let link = &mut *self.link;
+        let taken = try_lock(|| {
+            if value(link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() == Some("1") {
+                value(link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
+                return Ok(true);
+            }
+            let sql = format!("SELECT IS_USED_LOCK({database}), IS_USED_LOCK({ours})");
+            let mut holders = rows(link, &sql)?.into_iter().next().unwrap_or_default().into_iter();
+            holder = holders.next().unwrap_or_default();
+            Ok(!holder.is_empty() && holders.next().as_ref() == Some(&holder))
+        })?;
+        if taken {
             return Ok(());
         }
-        let sql = format!("SELECT IS_USED_LOCK({database}), IS_USED_LOCK({ours})");
-        let holders = rows(&mut *self.link, &sql)?.into_iter().next().unwrap_or_default();
-        let [holder, of_our_run] = holders.as_slice() else {
-            return Err(Error::new(ErrorKind::Protocol, "no answer about the lock's holder"));
-        };
-        if !holder.is_empty() && holder == of_our_run {
-            return Ok(());
-        }
-        let who = self.holder(holder);
+        let who = self.holder(&holder);
         Err(Error::new(ErrorKind::InUse, format!("another run of Kurabe is using this database{who}"))
             .hint("wait for it to end, or use another database"))
     }
@@ -74,6 +77,13 @@ impl MysqlHouse {
         }
         who.push(')');
         who
+    }
+}
+
+impl Drop for MysqlHouse {
+    fn drop(&mut self) {
+        // The locks go with the connection; saying goodbye lets the server see it at once.
+        let _ = self.link.quit();
     }
 }
 

@@ -6,18 +6,22 @@ mod dialect;
 mod errors;
 mod facts;
 mod house;
+mod lean;
 mod option_file;
 mod wrapped;
 
 use crate::registry::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, SqlNamespace};
+use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query};
 use config::Config;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use lean::Lean;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use wrapped::Wrapped;
 
 /// The driver, for the registry.
@@ -45,24 +49,35 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(&config));
-    Ok(Box::new(Mysql { config, dialect }))
+    Ok(Box::new(Mysql { config, dialect, allowed: Arc::default() }))
 }
 
 struct Mysql {
     config: Config,
     dialect: Arc<Dialect>,
+    /// `max_allowed_packet`, once a lean connection had to know it.
+    allowed: Arc<AtomicUsize>,
 }
 
 impl Mysql {
+    fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
+        Lean::connect(&self.config, options.timeout, Arc::clone(&self.allowed))
+    }
+
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(Box::new(Wrapped::connect(&self.config, options.timeout)?))
+        Ok(if self.config.wrapped {
+            Box::new(Wrapped::connect(&self.config, options.timeout)?)
+        } else {
+            Box::new(self.lean(options)?)
+        })
     }
 }
 
 impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.link(&ConnectOptions::default())?;
-        let facts = facts::read(&mut *link, &self.config, wrapped::CLIENT)?;
+        let client = if self.config.wrapped { wrapped::CLIENT } else { lean::CLIENT };
+        let facts = facts::read(&mut *link, &self.config, client)?;
         link.quit()?;
         Ok(facts)
     }
@@ -77,7 +92,11 @@ impl Driver for Mysql {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect)))
+        Ok(if self.config.wrapped {
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect))
+        } else {
+            Box::new(LinkSession::new(self.lean(options)?, dialect))
+        })
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

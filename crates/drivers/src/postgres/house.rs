@@ -1,7 +1,7 @@
 //! Housekeeping on PostgreSQL.
 
 use crate::sql::{Dialect, House};
-use crate::wire::link::{Query, rows, value};
+use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -38,21 +38,28 @@ impl House for PostgresHouse {
         let name = application_name(run);
         // Before the lock, so that whoever finds it taken finds the name too.
         self.execute(&format!("SET application_name TO '{name}'"))?;
-        let sql = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
-        if value(&mut *self.link, &sql)?.as_deref() == Some("t") {
-            return Ok(());
-        }
-        let sql = format!(
+        let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
+        let holder_of_it = format!(
             "SELECT a.application_name, a.pid, a.usename, a.client_addr \
              FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid) \
              WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
              AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
              AND (l.classid::int8 << 32 | l.objid::int8) = {LOCK}"
         );
-        let holder = rows(&mut *self.link, &sql)?.into_iter().next().unwrap_or_default();
-        let who = match holder.as_slice() {
+        let mut holder = Vec::new();
+        let link = &mut *self.link;
+        let taken = try_lock(|| {
+            if value(link, &lock)?.as_deref() == Some("t") {
+                return Ok(true);
+            }
+            holder = rows(link, &holder_of_it)?.into_iter().next().unwrap_or_default();
             // One run may reach a database by two targets.
-            [theirs, ..] if *theirs == name => return Ok(()),
+            Ok(holder.first() == Some(&name))
+        })?;
+        if taken {
+            return Ok(());
+        }
+        let who = match holder.as_slice() {
             [theirs, pid, user, address] => {
                 let from = if address.is_empty() { "a Unix socket" } else { address };
                 format!(" ('{theirs}', server process {pid}, user {user} from {from})")
@@ -61,6 +68,13 @@ impl House for PostgresHouse {
         };
         Err(Error::new(ErrorKind::InUse, format!("another run of Kurabe is using this database{who}"))
             .hint("wait for it to end, or use another database"))
+    }
+}
+
+impl Drop for PostgresHouse {
+    fn drop(&mut self) {
+        // The lock goes with the connection; saying goodbye lets the server see it at once.
+        let _ = self.link.quit();
     }
 }
 

@@ -6,6 +6,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A connection that can execute SQL as text.
 pub(crate) trait Query: Send {
@@ -56,6 +57,18 @@ pub(crate) fn rows(link: &mut dyn Query, sql: &str) -> Result<Vec<Vec<String>>> 
 /// The first field of the first row of a text query.
 pub(crate) fn value(link: &mut dyn Query, sql: &str) -> Result<Option<String>> {
     Ok(rows(link, sql)?.into_iter().next().and_then(|row| row.into_iter().next()))
+}
+
+/// Whether a lock was taken, tried again for a second: the server may not have noticed yet that its last holder is
+/// gone.
+pub(crate) fn try_lock(mut lock: impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..10 {
+        if lock()? {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    lock()
 }
 
 /// What an operation was prepared into.

@@ -1,0 +1,264 @@
+//! What the server answers to a command ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
+
+use super::Outcome;
+use super::packets::{MOST, Packets, length_encoded};
+use crate::mysql::datetime::DateTime;
+use crate::mysql::errors;
+use crate::wire::{Peer, malformed};
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, Result};
+
+/// What both sides agreed on that decides how answers look.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Agreed {
+    /// No EOF packet after the columns; the rows end with an OK packet (`CLIENT_DEPRECATE_EOF`).
+    pub(super) no_eof: bool,
+    /// A byte after the number of columns says whether their definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
+    pub(super) cached_columns: bool,
+}
+
+/// How a column's binary value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A whole number of so many bytes.
+    Int { bytes: u8, signed: bool },
+    /// A date, or a date and time.
+    Time,
+    /// Text or bytes, with their length in front.
+    Bytes,
+    /// A type that Kurabe's tables do not have.
+    Foreign,
+}
+
+impl Kind {
+    /// By the type's number and the column's flags (`field_types.h`).
+    fn of(number: u8, flags: u16) -> Self {
+        let int = |bytes| Self::Int { bytes, signed: flags & 0x20 == 0 };
+        match number {
+            1 => int(1),
+            2 | 13 => int(2),
+            3 | 9 => int(4),
+            8 => int(8),
+            7 | 10 | 12 => Self::Time,
+            0 | 15 | 16 | 245..=255 => Self::Bytes,
+            _ => Self::Foreign,
+        }
+    }
+}
+
+/// Reads the answer to a command whose rows come in binary, with the columns as they were announced; brings them up
+/// to date.
+pub(super) fn binary<S: Peer>(
+    packets: &mut Packets<S>,
+    agreed: Agreed,
+    columns: &mut Vec<Kind>,
+    bitmap: &mut Vec<u8>,
+    out: &mut Reply,
+) -> Outcome<()> {
+    match begin(packets, agreed, Some(columns), out)? {
+        Begun::Ended(result) => return Ok(result),
+        Begun::Rows(count) if count != columns.len() => {
+            return Err(malformed(format!("{count} columns where {} were announced", columns.len())));
+        }
+        Begun::Rows(_) => {}
+    }
+    loop {
+        packets.next()?;
+        match packets.first()? {
+            0 => binary_row(packets, columns, bitmap, out)?,
+            0xff => return error(packets).map(Err),
+            0xfe if packets.left() < MOST => return packets.skip_rest().map(Ok),
+            other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
+        }
+    }
+}
+
+/// Reads the answer to a command whose rows come as text.
+pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
+    let columns = match begin(packets, agreed, None, out)? {
+        Begun::Ended(result) => return Ok(result),
+        Begun::Rows(count) => count,
+    };
+    loop {
+        packets.next()?;
+        match packets.first()? {
+            0xff => return error(packets).map(Err),
+            0xfe if packets.left() < MOST => return packets.skip_rest().map(Ok),
+            _ => {
+                for _ in 0..columns {
+                    match packets.length()? {
+                        None => out.push_null(),
+                        Some(length) => value(packets, length, out)?,
+                    }
+                }
+                end_row(packets, out)?;
+            }
+        }
+    }
+}
+
+enum Begun {
+    /// No rows come.
+    Ended(Result<()>),
+    /// Rows of so many columns come.
+    Rows(usize),
+}
+
+/// Reads the start of an answer: OK, an error, or the columns.
+fn begin<S: Peer>(
+    packets: &mut Packets<S>,
+    agreed: Agreed,
+    columns: Option<&mut Vec<Kind>>,
+    out: &mut Reply,
+) -> Result<Begun> {
+    packets.next()?;
+    match packets.first()? {
+        0 => {
+            let (affected, _) = length_encoded(&packets.rest()?[1..])?;
+            out.set_affected(affected);
+            packets.skip_rest()?;
+            return Ok(Begun::Ended(Ok(())));
+        }
+        0xff => return error(packets).map(|error| Begun::Ended(Err(error))),
+        0xfb => return Err(malformed("the server asks for a file of ours")),
+        _ => {}
+    }
+    let (count, rest) = length_encoded(packets.rest()?)?;
+    let count = usize::try_from(count).ok().filter(|count| (1..=0xffff).contains(count));
+    let count = count.ok_or_else(|| malformed("an impossible number of columns"))?;
+    let definitions_follow = !(agreed.cached_columns && rest.first() == Some(&0));
+    if definitions_follow {
+        read_columns(packets, agreed, count, columns)?;
+    } else if !agreed.no_eof {
+        packets.next()?;
+    }
+    Ok(Begun::Rows(count))
+}
+
+/// Reads `count` column definitions; keeps what they say of the types.
+pub(super) fn read_columns<S: Peer>(
+    packets: &mut Packets<S>,
+    agreed: Agreed,
+    count: usize,
+    mut columns: Option<&mut Vec<Kind>>,
+) -> Result<()> {
+    if let Some(columns) = &mut columns {
+        columns.clear();
+    }
+    for _ in 0..count {
+        packets.next()?;
+        if let Some(columns) = &mut columns {
+            columns.push(column(packets.rest()?)?);
+        }
+    }
+    if count > 0 && !agreed.no_eof {
+        packets.next()?;
+        if packets.first()? != 0xfe {
+            return Err(malformed("the columns do not end where they should"));
+        }
+    }
+    Ok(())
+}
+
+/// The type in a column definition (`Protocol::ColumnDefinition41`). Its fields of fixed length are the last 13 bytes:
+/// 0x0c, character set (2), length (4), type (1), flags (2), decimals (1), filler (2).
+fn column(definition: &[u8]) -> Result<Kind> {
+    match definition.last_chunk::<13>() {
+        Some(&[0x0c, _, _, _, _, _, _, number, low, high, ..]) => {
+            Ok(Kind::of(number, u16::from_le_bytes([low, high])))
+        }
+        _ => Err(malformed("a column's definition that is none")),
+    }
+}
+
+fn binary_row<S: Peer>(
+    packets: &mut Packets<S>,
+    columns: &[Kind],
+    bitmap: &mut Vec<u8>,
+    out: &mut Reply,
+) -> Result<()> {
+    packets.int(1)?;
+    bitmap.clear();
+    packets.take_into((columns.len() + 9) / 8, bitmap)?;
+    for (at, kind) in columns.iter().enumerate() {
+        // The first two bits are of no use.
+        if bitmap[(at + 2) / 8] & (1 << ((at + 2) % 8)) != 0 {
+            out.push_null();
+            continue;
+        }
+        match *kind {
+            Kind::Int { bytes, signed } => out.push_int(int(packets.int(bytes.into())?, bytes, signed)?),
+            Kind::Time => {
+                let moment = moment(packets)?;
+                out.push_time(moment.micros().ok_or_else(|| Error::unsupported("a date that is none"))?);
+            }
+            Kind::Bytes => {
+                let length = packets.length()?.ok_or_else(|| malformed("a length that is none"))?;
+                value(packets, length, out)?;
+            }
+            Kind::Foreign => {
+                return Err(Error::unsupported(
+                    "the reply holds a value that is no text, bytes, whole number or moment",
+                ));
+            }
+        }
+    }
+    end_row(packets, out)
+}
+
+fn end_row<S: Peer>(packets: &mut Packets<S>, out: &mut Reply) -> Result<()> {
+    if packets.left() > 0 {
+        return Err(malformed("a row that is longer than its fields"));
+    }
+    // A row that fills its packet exactly is followed by an empty one.
+    packets.skip_rest()?;
+    out.end_row();
+    Ok(())
+}
+
+fn value<S: Peer>(packets: &mut Packets<S>, length: u64, out: &mut Reply) -> Result<()> {
+    let length = usize::try_from(length).map_err(|_| malformed("a value of impossible length"))?;
+    out.push_bytes_with(|to| packets.take_into(length, to))
+}
+
+fn int(value: u64, bytes: u8, signed: bool) -> Result<i64> {
+    if signed {
+        let unused = 64 - 8 * u32::from(bytes);
+        return Ok((value << unused) as i64 >> unused);
+    }
+    i64::try_from(value).map_err(|_| Error::unsupported("a whole number beyond 63 bits"))
+}
+
+/// A date and time, of which the parts that are zero may be left out ("Binary Protocol Value").
+fn moment<S: Peer>(packets: &mut Packets<S>) -> Result<DateTime> {
+    let length = packets.int(1)?;
+    if !matches!(length, 0 | 4 | 7 | 11) {
+        return Err(malformed(format!("a moment of {length} bytes")));
+    }
+    let mut part = |from: u64, bytes: usize| if length > from { packets.int(bytes) } else { Ok(0) };
+    Ok(DateTime {
+        year: part(0, 2)? as u16,
+        month: part(0, 1)? as u8,
+        day: part(0, 1)? as u8,
+        hour: part(4, 1)? as u8,
+        minute: part(4, 1)? as u8,
+        second: part(4, 1)? as u8,
+        micros: part(7, 4)? as u32,
+    })
+}
+
+/// The current packet as an error of the server's.
+pub(super) fn error<S: Peer>(packets: &mut Packets<S>) -> Result<Error> {
+    let [0xff, low, high, message @ ..] = packets.rest()? else {
+        return Err(malformed("an error that is none"));
+    };
+    let number = u16::from_le_bytes([*low, *high]);
+    // '#' and the SQLSTATE, which errors before the handshake have not.
+    let message = match message {
+        [b'#', ..] => message.get(6..).unwrap_or_default(),
+        _ => message,
+    };
+    let error = errors::server(number, &String::from_utf8_lossy(message));
+    packets.skip_rest()?;
+    Ok(error)
+}

@@ -1,0 +1,134 @@
+//! Who we are ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
+
+use super::packets::Packets;
+use super::{answer, key, push_header};
+use crate::mysql::config::Config;
+use crate::wire::{Peer, malformed};
+use kurabe_core::{Error, ErrorKind, Result};
+use mysql_common::scramble::{create_response_for_ed25519, scramble_native, scramble_sha256};
+
+/// A method of authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plugin {
+    Native,
+    CachingSha2,
+    Ed25519,
+    /// The password as it is; only where nobody else can read it.
+    Clear,
+}
+
+impl Plugin {
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        [Self::Native, Self::CachingSha2, Self::Ed25519, Self::Clear]
+            .into_iter()
+            .find(|plugin| plugin.name().as_bytes() == name)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Native => "mysql_native_password",
+            Self::CachingSha2 => "caching_sha2_password",
+            Self::Ed25519 => "client_ed25519",
+            Self::Clear => "mysql_clear_password",
+        }
+    }
+
+    /// The answer to the server's nonce. An empty password has an empty one.
+    pub(super) fn first_answer(self, password: &str, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
+        let password = password.as_bytes();
+        Ok(match self {
+            Self::Native => scramble_native(nonce, password).map(|proof| proof.to_vec()).unwrap_or_default(),
+            Self::CachingSha2 => {
+                scramble_sha256(nonce, password).map(|proof| proof.to_vec()).unwrap_or_default()
+            }
+            Self::Ed25519 if password.is_empty() => Vec::new(),
+            Self::Ed25519 => create_response_for_ed25519(password, nonce).to_vec(),
+            Self::Clear if private => [password, b"\0"].concat(),
+            Self::Clear => {
+                return Err(Error::new(ErrorKind::Denied, "the server wants the password in plain text")
+                    .hint("reach it with tls=verify, tls=require or over a Unix socket"));
+            }
+        })
+    }
+}
+
+/// Answers the server until it is content.
+pub(super) fn finish<S: Peer>(
+    packets: &mut Packets<S>,
+    config: &Config,
+    mut plugin: Plugin,
+    mut nonce: Vec<u8>,
+    private: bool,
+) -> Result<()> {
+    let password = config.password.expose();
+    // A server that never comes to an end must not keep us for ever.
+    for _ in 0..8 {
+        packets.next()?;
+        match packets.first()? {
+            0 => return packets.skip_rest(),
+            0xff => return Err(answer::error(packets)?),
+            // "Protocol::AuthSwitchRequest"
+            0xfe => {
+                let body = packets.rest()?.get(1..).unwrap_or_default();
+                let (name, data) = split(body);
+                plugin = Plugin::named(name).ok_or_else(|| unknown(name))?;
+                nonce = data.strip_suffix(&[0]).unwrap_or(data).to_vec();
+                packets.skip_rest()?;
+                let proof = plugin.first_answer(password, &nonce, private)?;
+                send(packets, &proof)?;
+            }
+            // "Protocol::AuthMoreData"
+            1 if plugin == Plugin::CachingSha2 => {
+                let more = packets.rest()?.get(1).copied();
+                packets.skip_rest()?;
+                match more {
+                    // The server had the password in its cache; OK follows.
+                    Some(3) => {}
+                    Some(4) if private => send(packets, &[password.as_bytes(), b"\0"].concat())?,
+                    Some(4) => {
+                        let key = ask_for_key(packets)?;
+                        send(packets, &key::encrypt(password, &nonce, &key)?)?;
+                    }
+                    _ => return Err(malformed("an answer to caching_sha2_password that is none")),
+                }
+            }
+            other => return Err(malformed(format!("{other:#04x} while authenticating"))),
+        }
+    }
+    Err(malformed("an authentication that does not end"))
+}
+
+fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
+    send(packets, &[2])?;
+    packets.next()?;
+    match packets.first()? {
+        1 => {}
+        0xff => return Err(answer::error(packets)?),
+        other => return Err(malformed(format!("{other:#04x} where an RSA key was due"))),
+    }
+    let key = packets.rest()?[1..].to_vec();
+    packets.skip_rest()?;
+    Ok(key)
+}
+
+fn send<S: Peer>(packets: &mut Packets<S>, payload: &[u8]) -> Result<()> {
+    let mut out = Vec::with_capacity(payload.len() + 4);
+    push_header(&mut out, payload.len(), packets.take_number());
+    out.extend_from_slice(payload);
+    packets.wire.send(&out)
+}
+
+/// A name up to a zero byte, and what follows it.
+fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes.iter().position(|b| *b == 0) {
+        Some(end) => (&bytes[..end], &bytes[end + 1..]),
+        None => (bytes, &[]),
+    }
+}
+
+fn unknown(name: &[u8]) -> Error {
+    let name = if name.is_empty() { "mysql_old_password".into() } else { String::from_utf8_lossy(name) };
+    let message = format!("the server wants the authentication method {name}, which is not supported");
+    Error::new(ErrorKind::Denied, message)
+        .hint("supported: caching_sha2_password, mysql_native_password, client_ed25519, mysql_clear_password")
+}

@@ -1,0 +1,128 @@
+//! The execution of a prepared statement as it is sent (`COM_STMT_EXECUTE`, "Binary Protocol Value").
+
+use super::packets::{length_width, push_length};
+use crate::mysql::datetime::DateTime;
+use crate::wire::{Outbox, Peer};
+use kurabe_core::Result;
+use kurabe_core::value::Value;
+
+/// Command, statement (4), flags, iterations (4).
+const HEAD: usize = 10;
+
+/// A value's type, with 0 for "signed" (`field_types.h`). What has no value keeps the type it had.
+fn kind(value: &Value<'_>, before: u8) -> u8 {
+    match value {
+        Value::Null => before,
+        Value::Int(_) => 8,
+        Value::Time(_) => 12,
+        // Bytes must not be taken for text of the connection's character set.
+        Value::Bytes(_) => 252,
+        Value::Text(_) => 253,
+    }
+}
+
+/// Brings the types that were announced to the server up to date; says whether they must be announced again.
+pub(super) fn retype(types: &mut [u8], parameters: &[Value<'_>]) -> bool {
+    let mut changed = false;
+    for (before, value) in types.iter_mut().zip(parameters) {
+        let now = kind(value, *before);
+        changed |= now != *before;
+        *before = now;
+    }
+    changed
+}
+
+/// The length of the whole command.
+pub(super) fn length(parameters: &[Value<'_>], with_types: bool) -> Result<usize> {
+    if parameters.is_empty() {
+        return Ok(HEAD);
+    }
+    let types = if with_types { 2 * parameters.len() } else { 0 };
+    let fixed = HEAD + parameters.len().div_ceil(8) + 1 + types;
+    parameters.iter().try_fold(fixed, |sum, value| {
+        let slice = |slice: &[u8]| length_width(slice.len()) + slice.len();
+        Ok(sum
+            + match value {
+                Value::Null => 0,
+                Value::Int(_) => 8,
+                // Whether it can be sent at all is found out before anything is.
+                Value::Time(micros) => DateTime::from_micros(*micros).map(|_| 12)?,
+                Value::Text(text) => slice(text.as_bytes()),
+                Value::Bytes(bytes) => slice(bytes),
+            })
+    })
+}
+
+/// The command up to its values.
+pub(super) fn head(
+    out: &mut Vec<u8>,
+    statement: u32,
+    types: &[u8],
+    parameters: &[Value<'_>],
+    with_types: bool,
+) {
+    out.push(0x17);
+    out.extend_from_slice(&statement.to_le_bytes());
+    out.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if parameters.is_empty() {
+        return;
+    }
+    for eight in parameters.chunks(8) {
+        let nulls = eight.iter().rev().fold(0, |bits, value| bits << 1 | u8::from(*value == Value::Null));
+        out.push(nulls);
+    }
+    out.push(u8::from(with_types));
+    if with_types {
+        out.extend(types.iter().flat_map(|kind| [*kind, 0]));
+    }
+}
+
+/// Where values go.
+pub(super) trait Sink<'v> {
+    fn copy(&mut self, bytes: &[u8]);
+
+    /// A value of any length, with its length in front.
+    fn slice(&mut self, bytes: &'v [u8]) -> Result<()>;
+}
+
+impl<'v, S: Peer> Sink<'v> for Outbox<'_, 'v, S> {
+    fn copy(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+
+    fn slice(&mut self, bytes: &'v [u8]) -> Result<()> {
+        push_length(self.text, bytes.len());
+        self.value(bytes)
+    }
+}
+
+impl<'v> Sink<'v> for Vec<u8> {
+    fn copy(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn slice(&mut self, bytes: &'v [u8]) -> Result<()> {
+        push_length(self, bytes.len());
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// The values.
+pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> Result<()> {
+    for value in parameters {
+        match *value {
+            Value::Null => {}
+            Value::Int(n) => sink.copy(&n.to_le_bytes()),
+            Value::Time(micros) => {
+                let t = DateTime::from_micros(micros)?;
+                let year = t.year.to_le_bytes();
+                sink.copy(&[11, year[0], year[1], t.month, t.day, t.hour, t.minute, t.second]);
+                sink.copy(&t.micros.to_le_bytes());
+            }
+            Value::Text(text) => sink.slice(text.as_bytes())?,
+            Value::Bytes(bytes) => sink.slice(bytes)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! From nothing to a connection that is ready ("Connection Phase").
+
+use super::answer::{self, Agreed};
+use super::authentication::{self, Plugin};
+use super::packets::{Packets, push_length};
+use super::{Lean, push_header};
+use crate::mysql::config::Config;
+use crate::wire::{Peer, Place, Stream, Wire, malformed};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+/// Capabilities ("Capabilities Flags").
+const LONG_PASSWORD: u32 = 1;
+const FOUND_ROWS: u32 = 1 << 1;
+const LONG_FLAG: u32 = 1 << 2;
+const CONNECT_WITH_DB: u32 = 1 << 3;
+const PROTOCOL_41: u32 = 1 << 9;
+const TLS: u32 = 1 << 11;
+const TRANSACTIONS: u32 = 1 << 13;
+const SECURE_CONNECTION: u32 = 1 << 15;
+const PLUGIN_AUTH: u32 = 1 << 19;
+const CONNECT_ATTRS: u32 = 1 << 20;
+const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+const DEPRECATE_EOF: u32 = 1 << 24;
+/// MariaDB's own, in a field of its own: a client may keep the columns that it was told when it prepared.
+const MARIADB_CACHE_METADATA: u32 = 1 << 4;
+
+/// `utf8mb4_general_ci`, which every version has.
+const UTF8MB4: u8 = 45;
+
+/// The longest packet that we take; a request to a server that does not stick to it anyway.
+const MOST_TAKEN: u32 = 1 << 30;
+
+impl Lean<Stream> {
+    /// Connects, encrypts where that is asked for, and authenticates.
+    pub(crate) fn connect(config: &Config, timeout: Duration, allowed: Arc<AtomicUsize>) -> Result<Self> {
+        let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, timeout)?));
+        let greeting = Greeting::read(&mut packets)?;
+        let ours = greeting.agree(!config.tls.is_off())?;
+        if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
+            let mut request = Vec::new();
+            push_header(&mut request, 32, packets.take_number());
+            ours.push(&mut request);
+            packets.wire.send(&request)?;
+            packets = packets.rewire(|stream| stream.encrypt(&config.tls, host))?;
+        }
+        let private = packets.wire.stream().is_private();
+        log_in(&mut packets, config, &greeting, ours, private)?;
+        Ok(Self::over(packets, ours.agreed(), allowed))
+    }
+}
+
+/// The answer to the greeting, and the authentication that follows.
+pub(super) fn log_in<S: Peer>(
+    packets: &mut Packets<S>,
+    config: &Config,
+    greeting: &Greeting,
+    ours: Ours,
+    private: bool,
+) -> Result<()> {
+    let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
+    let proof = plugin.first_answer(config.password.expose(), &greeting.nonce, private)?;
+    let response = response(config, ours, plugin, &proof)?;
+    let mut out = Vec::with_capacity(response.len() + 4);
+    push_header(&mut out, response.len(), packets.take_number());
+    out.extend_from_slice(&response);
+    packets.wire.send(&out)?;
+    authentication::finish(packets, config, plugin, greeting.nonce.clone(), private)
+}
+
+/// What the server says first (`Protocol::HandshakeV10`).
+#[derive(Debug)]
+pub(super) struct Greeting {
+    capabilities: u32,
+    mariadb: u32,
+    nonce: Vec<u8>,
+    plugin: Vec<u8>,
+}
+
+/// The capabilities that both sides have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ours {
+    capabilities: u32,
+    mariadb: u32,
+}
+
+impl Greeting {
+    /// Reads the greeting; or the error of a server that is full or does not like our address.
+    pub(super) fn read<S: Peer>(packets: &mut Packets<S>) -> Result<Self> {
+        packets.next()?;
+        match packets.first()? {
+            10 => {}
+            0xff => return Err(answer::error(packets)?),
+            other => {
+                return Err(Error::new(ErrorKind::Unsupported, format!("protocol version {other}"))
+                    .hint("MySQL 4.1 and later, and every MariaDB, speak version 10"));
+            }
+        }
+        let greeting =
+            Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a greeting that is cut off"))?;
+        packets.skip_rest()?;
+        Ok(greeting)
+    }
+
+    /// Version (up to 0), thread (4), nonce (8), filler (1), capabilities (2), character set (1), status (2),
+    /// capabilities (2), nonce length (1), filler (6), MariaDB's capabilities (4), nonce, plugin (up to 0).
+    fn parse(body: &[u8]) -> Option<Self> {
+        let version = body.iter().position(|b| *b == 0)?;
+        let (fixed, rest) = body.get(version + 1..)?.split_first_chunk::<31>()?;
+        let capabilities = u32::from_le_bytes([fixed[13], fixed[14], fixed[18], fixed[19]]);
+        // MySQL sets this bit, and leaves MariaDB's field empty.
+        let of_mariadb = capabilities & LONG_PASSWORD == 0;
+        let mariadb = u32::from_le_bytes([fixed[27], fixed[28], fixed[29], fixed[30]]);
+        // The second part is at least 13 bytes long, of which the last one is 0.
+        let second = usize::from(fixed[20]).saturating_sub(8).max(13);
+        let (nonce, rest) = rest.split_at_checked(second).unwrap_or((rest, &[]));
+        let nonce = [&fixed[4..12], nonce.strip_suffix(&[0]).unwrap_or(nonce)].concat();
+        let plugin = if capabilities & PLUGIN_AUTH == 0 {
+            &b"mysql_native_password"[..]
+        } else {
+            rest.split(|b| *b == 0).next()?
+        };
+        let mariadb = if of_mariadb { mariadb } else { 0 };
+        Some(Self { capabilities, mariadb, nonce, plugin: plugin.to_vec() })
+    }
+
+    /// What of it we take.
+    pub(super) fn agree(&self, tls: bool) -> Result<Ours> {
+        let needed = PROTOCOL_41 | SECURE_CONNECTION;
+        if self.capabilities & needed != needed {
+            return Err(Error::new(ErrorKind::Unsupported, "the server is older than MySQL 4.1"));
+        }
+        if tls && self.capabilities & TLS == 0 {
+            return Err(Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out"));
+        }
+        let wanted = needed
+            | LONG_PASSWORD
+            // An update that changes nothing has found its row all the same.
+            | FOUND_ROWS
+            | LONG_FLAG
+            | CONNECT_WITH_DB
+            | TRANSACTIONS
+            | PLUGIN_AUTH
+            | CONNECT_ATTRS
+            | PLUGIN_AUTH_LENENC
+            | DEPRECATE_EOF
+            | if tls { TLS } else { 0 };
+        Ok(Ours { capabilities: wanted & self.capabilities, mariadb: MARIADB_CACHE_METADATA & self.mariadb })
+    }
+}
+
+impl Ours {
+    /// What this means for answers.
+    pub(super) fn agreed(self) -> Agreed {
+        Agreed {
+            no_eof: self.capabilities & DEPRECATE_EOF != 0,
+            cached_columns: self.mariadb & MARIADB_CACHE_METADATA != 0,
+        }
+    }
+
+    fn has(self, capability: u32) -> bool {
+        self.capabilities & capability != 0
+    }
+
+    /// The first 32 bytes of the answer, which are also the request for TLS (`Protocol::SSLRequest`).
+    fn push(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.capabilities.to_le_bytes());
+        out.extend_from_slice(&MOST_TAKEN.to_le_bytes());
+        out.push(UTF8MB4);
+        out.extend_from_slice(&[0; 19]);
+        out.extend_from_slice(&self.mariadb.to_le_bytes());
+    }
+}
+
+/// `Protocol::HandshakeResponse41`.
+fn response(config: &Config, ours: Ours, plugin: Plugin, proof: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(256);
+    ours.push(&mut out);
+    let text = |out: &mut Vec<u8>, text: &str| {
+        if text.contains('\0') {
+            return Err(Error::usage("a user or database name holds a zero byte"));
+        }
+        out.extend_from_slice(text.as_bytes());
+        out.push(0);
+        Ok(())
+    };
+    text(&mut out, &config.user)?;
+    if ours.has(PLUGIN_AUTH_LENENC) {
+        push_length(&mut out, proof.len());
+    } else {
+        out.push(u8::try_from(proof.len()).map_err(|_| Error::usage("the password is too long"))?);
+    }
+    out.extend_from_slice(proof);
+    if ours.has(CONNECT_WITH_DB) {
+        text(&mut out, &config.database)?;
+    }
+    if ours.has(PLUGIN_AUTH) {
+        text(&mut out, plugin.name())?;
+    }
+    if ours.has(CONNECT_ATTRS) {
+        let mut attributes = Vec::new();
+        for text in ["program_name", "kurabe", "_client_version", env!("CARGO_PKG_VERSION")] {
+            push_length(&mut attributes, text.len());
+            attributes.extend_from_slice(text.as_bytes());
+        }
+        push_length(&mut out, attributes.len());
+        out.extend_from_slice(&attributes);
+    }
+    Ok(out)
+}

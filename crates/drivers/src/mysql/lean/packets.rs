@@ -1,0 +1,202 @@
+//! Packets: what is said is cut into pieces of at most 16 MB, each with its length and a number
+//! (MySQL Source Code Documentation, "MySQL Packets").
+
+use crate::wire::{Peer, Wire, malformed};
+use kurabe_core::Result;
+
+/// The longest payload of one packet. One that is so long is followed by another.
+pub(super) const MOST: usize = 0xff_ffff;
+
+/// A connection that reads packets. The packet being read is the current one.
+pub(super) struct Packets<S> {
+    pub(super) wire: Wire<S>,
+    /// The number that the next packet must have.
+    number: u8,
+    /// Bytes of the current packet that are not read.
+    left: usize,
+    /// Whether the current packet goes on in the next one.
+    continued: bool,
+}
+
+impl<S: Peer> Packets<S> {
+    pub(super) fn new(wire: Wire<S>) -> Self {
+        Self { wire, number: 0, left: 0, continued: false }
+    }
+
+    /// Another stream for the same conversation: with TLS around it.
+    pub(super) fn rewire<T: Peer>(self, change: impl FnOnce(S) -> Result<T>) -> Result<Packets<T>> {
+        Ok(Packets {
+            wire: Wire::new(change(self.wire.into_stream()?)?),
+            number: self.number,
+            left: self.left,
+            continued: self.continued,
+        })
+    }
+
+    /// The number for the next packet that is sent within a conversation.
+    pub(super) fn take_number(&mut self) -> u8 {
+        let number = self.number;
+        self.number = number.wrapping_add(1);
+        number
+    }
+
+    /// After a command of so many packets, the answer is numbered on from there.
+    pub(super) fn expect_answer(&mut self, sent: usize) {
+        self.number = sent as u8;
+        self.left = 0;
+        self.continued = false;
+    }
+
+    /// Goes to the next packet, past the rest of the current one.
+    pub(super) fn next(&mut self) -> Result<()> {
+        self.skip_rest()?;
+        self.header()
+    }
+
+    fn header(&mut self) -> Result<()> {
+        let &[a, b, c, number] = self.wire.peek(4)? else {
+            return Err(malformed("a packet without a header"));
+        };
+        self.wire.consume(4);
+        if number != self.number {
+            return Err(malformed(format!("packet {number} where {} was due", self.number)));
+        }
+        self.number = number.wrapping_add(1);
+        self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
+        self.continued = self.left == MOST;
+        Ok(())
+    }
+
+    /// How long the current packet still is, as far as is known yet.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The first byte of the current packet, which stays unread.
+    pub(super) fn first(&mut self) -> Result<u8> {
+        if self.left == 0 {
+            return Err(malformed("an empty packet"));
+        }
+        Ok(self.wire.peek(1)?[0])
+    }
+
+    /// The rest of the current packet, which must be a short one.
+    pub(super) fn rest(&mut self) -> Result<&[u8]> {
+        if self.continued {
+            return Err(malformed("a packet of 16 MB that is no row"));
+        }
+        self.wire.peek(self.left)
+    }
+
+    /// Ends the current packet.
+    pub(super) fn skip_rest(&mut self) -> Result<()> {
+        loop {
+            self.wire.skip(std::mem::take(&mut self.left))?;
+            if !self.continued {
+                return Ok(());
+            }
+            self.header()?;
+        }
+    }
+
+    /// A number of `n` bytes, at most 8, little endian.
+    pub(super) fn int(&mut self, n: usize) -> Result<u64> {
+        let mut bytes = [0; 8];
+        if n <= self.left {
+            bytes[..n].copy_from_slice(self.wire.peek(n)?);
+            self.wire.consume(n);
+            self.left -= n;
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        // Across the border of two packets.
+        for byte in &mut bytes[..n] {
+            self.go_on()?;
+            *byte = self.wire.peek(1)?[0];
+            self.wire.consume(1);
+            self.left -= 1;
+        }
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Makes sure that the current packet has a byte to read, going on to the one that continues it.
+    fn go_on(&mut self) -> Result<()> {
+        while self.left == 0 {
+            if !self.continued {
+                return Err(malformed("a packet that is shorter than what it holds"));
+            }
+            self.header()?;
+        }
+        Ok(())
+    }
+
+    /// Appends the next `n` bytes to `out`.
+    pub(super) fn take_into(&mut self, mut n: usize, out: &mut Vec<u8>) -> Result<()> {
+        while n > 0 {
+            self.go_on()?;
+            let here = n.min(self.left);
+            self.wire.take_into(here, out)?;
+            self.left -= here;
+            n -= here;
+        }
+        Ok(())
+    }
+
+    /// A length-encoded number; nothing for the NULL of a text row (`Protocol::LengthEncodedInteger`).
+    pub(super) fn length(&mut self) -> Result<Option<u64>> {
+        Ok(Some(match self.int(1)? {
+            0xfb => return Ok(None),
+            0xfc => self.int(2)?,
+            0xfd => self.int(3)?,
+            0xfe => self.int(8)?,
+            0xff => return Err(malformed("a length that is none")),
+            short => short,
+        }))
+    }
+}
+
+/// A length-encoded number at the start of `bytes`, and what follows it.
+pub(super) fn length_encoded(bytes: &[u8]) -> Result<(u64, &[u8])> {
+    let short = || malformed("a length that does not end");
+    let (&first, rest) = bytes.split_first().ok_or_else(short)?;
+    let width = match first {
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        0xfb | 0xff => return Err(malformed("a length that is none")),
+        short => return Ok((short.into(), rest)),
+    };
+    let (number, rest) = rest.split_at_checked(width).ok_or_else(short)?;
+    let mut eight = [0; 8];
+    eight[..width].copy_from_slice(number);
+    Ok((u64::from_le_bytes(eight), rest))
+}
+
+/// How many bytes a length takes.
+pub(super) fn length_width(length: usize) -> usize {
+    match length {
+        0..0xfb => 1,
+        0xfb..0x1_0000 => 3,
+        0x1_0000..0x100_0000 => 4,
+        _ => 9,
+    }
+}
+
+/// Appends a length-encoded number.
+pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
+    let bytes = (length as u64).to_le_bytes();
+    match length_width(length) {
+        1 => out.push(bytes[0]),
+        3 => out.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
+        4 => out.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&bytes);
+        }
+    }
+}
+
+/// Appends a packet's header.
+pub(super) fn push_header(out: &mut Vec<u8>, length: usize, number: u8) {
+    let [a, b, c, ..] = length.to_le_bytes();
+    out.extend_from_slice(&[a, b, c, number]);
+}

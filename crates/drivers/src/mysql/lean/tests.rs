@@ -1,0 +1,220 @@
+use super::packets::push_length;
+use super::*;
+use crate::mysql::config::Config;
+use crate::wire::Wire;
+use crate::wire::script::Script;
+use kurabe_core::target::TargetUrl;
+use proptest::prelude::*;
+
+impl Transport for Lean<Script> {
+    fn way(&self) -> String {
+        "script".to_owned()
+    }
+}
+
+const AGREED: Agreed = Agreed { no_eof: true, cached_columns: false };
+
+fn over(answers: Vec<u8>, piece: usize, agreed: Agreed) -> Lean<Script> {
+    let packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
+    Lean::over(packets, agreed, Arc::new(AtomicUsize::new(0)))
+}
+
+/// These payloads as packets, numbered from `first`.
+fn packets(first: u8, payloads: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, payload) in payloads.iter().enumerate() {
+        push_header(&mut out, payload.len(), first.wrapping_add(at as u8));
+        out.extend_from_slice(payload);
+    }
+    out
+}
+
+fn column(kind: u8) -> Vec<u8> {
+    let mut out = b"\x03def\0\0\0\x01a\0\x0c\x3f\0\0\0\0\0".to_vec();
+    out.extend_from_slice(&[kind, 0, 0, 0, 0, 0]);
+    out
+}
+
+const END: [u8; 7] = [0xfe, 0, 0, 2, 0, 0, 0];
+const OK: [u8; 7] = [0, 1, 0, 2, 0, 0, 0];
+
+fn good_answer() -> Vec<u8> {
+    let row = b"\0\x10\x07\0\0\0\0\0\0\0\x04body\x07\xe8\x07\x02\x1d\x01\x02\x03".to_vec();
+    packets(1, &[vec![4], column(8), column(252), column(8), column(12), row, END.to_vec()])
+}
+
+fn statement() -> Statement {
+    Statement { number: 258, takes: vec![6, 6], announced: false, gives: vec![Kind::Bytes; 4] }
+}
+
+const PARAMETERS: [Value<'static>; 2] = [Value::Int(258), Value::Bytes(b"xy")];
+
+#[test]
+fn an_operation_is_one_packet_and_types_are_announced_once() {
+    let mut lean = over([good_answer(), good_answer(), good_answer()].concat(), usize::MAX, AGREED);
+    let mut statement = statement();
+    let mut out = Reply::new();
+    lean.run(&mut statement, &PARAMETERS, &mut out).unwrap();
+    assert_eq!((out.rows(), out.width()), (1, 4));
+    assert_eq!(out.field_int(0, 0), Some(7));
+    assert_eq!(out.field_bytes(0, 1), Some(&b"body"[..]));
+    assert_eq!(out.field(0, 2), Some(Value::Null));
+    assert_eq!(out.field(0, 3), Some(Value::Time(1_709_168_523_000_000)));
+    let first = b"\x1b\0\0\0\x17\x02\x01\0\0\0\x01\0\0\0\0\x01\x08\0\xfc\0\x02\x01\0\0\0\0\0\0\x02xy";
+    let again = b"\x17\0\0\0\x17\x02\x01\0\0\0\x01\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x02xy";
+    let null = b"\x0f\0\0\0\x17\x02\x01\0\0\0\x01\0\0\0\x01\0\x02xy";
+    let sent = |lean: &Lean<Script>| lean.packets.wire.stream().sent.clone();
+    assert_eq!(sent(&lean).escape_ascii().to_string(), first.escape_ascii().to_string());
+    out.clear();
+    lean.run(&mut statement, &PARAMETERS, &mut out).unwrap();
+    assert_eq!(sent(&lean)[first.len()..].escape_ascii().to_string(), again.escape_ascii().to_string());
+    // What has no value leaves the types as they are.
+    lean.run(&mut statement, &[Value::Null, PARAMETERS[1]], &mut out).unwrap();
+    let before = first.len() + again.len();
+    assert_eq!(sent(&lean)[before..].escape_ascii().to_string(), null.escape_ascii().to_string());
+}
+
+#[test]
+fn an_error_leaves_the_connection_in_step() {
+    let refusal = packets(1, &[b"\xff\x26\x04#23000Duplicate entry".to_vec()]);
+    let mut lean = over([refusal, good_answer()].concat(), 7, AGREED);
+    let mut out = Reply::new();
+    let error = lean.run(&mut statement(), &PARAMETERS, &mut out).unwrap_err();
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("1062")));
+    lean.run(&mut statement(), &PARAMETERS, &mut out).unwrap();
+}
+
+#[test]
+fn an_older_server_ends_columns_and_rows_with_eof() {
+    let eof = vec![0xfe, 0, 0, 2, 0];
+    let payloads = [vec![1], column(253), eof.clone(), b"\x02hi".to_vec(), b"\xfb".to_vec(), eof];
+    let mut lean = over(packets(1, &payloads), 3, Agreed::default());
+    let mut out = Reply::new();
+    lean.query("SELECT a FROM b", &mut out).unwrap();
+    assert_eq!((out.rows(), out.field_bytes(0, 0)), (2, Some(&b"hi"[..])));
+    assert_eq!(out.field(1, 0), Some(Value::Null));
+}
+
+#[test]
+fn columns_that_mariadb_leaves_out_are_remembered() {
+    let mut statement = Statement { gives: vec![Kind::Int { bytes: 8, signed: true }], ..statement() };
+    let payloads = [vec![1, 0], b"\0\0\x2a\0\0\0\0\0\0\0".to_vec(), END.to_vec()];
+    let mut lean = over(packets(1, &payloads), 100, Agreed { no_eof: true, cached_columns: true });
+    let mut out = Reply::new();
+    lean.run(&mut statement, &PARAMETERS, &mut out).unwrap();
+    assert_eq!(out.field_int(0, 0), Some(42));
+}
+
+#[test]
+fn a_row_of_several_packets_is_put_together() {
+    for length in [MOST - 5, MOST - 4, MOST, 2 * MOST + 3] {
+        let value: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+        let mut row = Vec::new();
+        push_length(&mut row, length);
+        row.extend_from_slice(&value);
+        let mut payloads = vec![vec![1], column(252)];
+        payloads.extend(row.chunks(MOST).map(<[u8]>::to_vec));
+        if row.len() % MOST == 0 {
+            payloads.push(Vec::new());
+        }
+        payloads.push(END.to_vec());
+        let mut lean = over(packets(1, &payloads), 60_000, AGREED);
+        let mut out = Reply::new();
+        lean.query("SELECT a", &mut out).unwrap();
+        assert!(out.field_bytes(0, 0) == Some(&value), "{length}");
+    }
+}
+
+#[test]
+fn a_packet_out_of_step_is_an_error() {
+    let mut lean = over(packets(2, &[OK.to_vec()]), 100, AGREED);
+    let error = lean.ping().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert_eq!(lean.ping().unwrap_err().kind(), ErrorKind::ConnectionLost);
+}
+
+fn config() -> Config {
+    Config::from_url(&TargetUrl::parse("mysql://u:secret@h/d").unwrap()).unwrap()
+}
+
+fn greeting() -> Vec<u8> {
+    let mut out = b"\x0a9.7.0\0\x01\0\0\0abcdefgh\0".to_vec();
+    out.extend_from_slice(&[0xff, 0xf7, 45, 2, 0, 0xff, 0xdf, 21]);
+    out.extend_from_slice(&[0; 10]);
+    out.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
+    out
+}
+
+fn log_in(answers: Vec<u8>, piece: usize) -> (Result<()>, Vec<u8>) {
+    let mut packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
+    let result = handshake::Greeting::read(&mut packets).and_then(|greeting| {
+        handshake::log_in(&mut packets, &config(), &greeting, greeting.agree(false)?, false)
+    });
+    (result, packets.wire.stream().sent.clone())
+}
+
+#[test]
+fn a_password_never_crosses_an_open_connection_as_it_is() {
+    let switch = b"\xfemysql_clear_password\0".to_vec();
+    let answers = [packets(0, &[greeting()]), packets(2, &[switch])].concat();
+    let (result, sent) = log_in(answers, 100);
+    let error = result.unwrap_err();
+    assert!(error.to_string().contains("plain text"), "{error}");
+    let full = [packets(0, &[greeting()]), packets(2, &[b"\x01\x04".to_vec()])].concat();
+    let (result, sent_in_full) = log_in(full, 100);
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    for sent in [sent, sent_in_full] {
+        assert!(!sent.windows(6).any(|bytes| bytes == b"secret"));
+    }
+}
+
+/// Executes, prepares, queries and logs in with these answers; nothing may panic or go on for ever.
+fn exercise(answers: &[u8], piece: usize) {
+    for cached_columns in [false, true] {
+        for no_eof in [false, true] {
+            let over = || over(answers.to_vec(), piece, Agreed { no_eof, cached_columns });
+            let mut out = Reply::new();
+            let _ = over().run(&mut statement(), &PARAMETERS, &mut out);
+            let _ = over().prepare("SELECT 1");
+            let _ = over().query("SELECT 1", &mut out);
+        }
+    }
+    let _ = log_in(answers.to_vec(), piece);
+    let _ = log_in([packets(0, &[greeting()]), answers.to_vec()].concat(), piece);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_answer_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
+        exercise(&answers, piece);
+    }
+
+    #[test]
+    fn any_packets_are_an_answer_or_an_error(
+        payloads in prop::collection::vec(
+            prop::collection::vec(prop_oneof![prop::sample::select(vec![0u8, 1, 2, 3, 0xfb, 0xfe, 0xff]), any::<u8>()], 0..40), 0..8),
+        first in 0u8..3,
+        piece in 1usize..64
+    ) {
+        exercise(&packets(first, &payloads), piece);
+    }
+
+    #[test]
+    fn a_cut_answer_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
+        let whole = good_answer();
+        let keep = keep % whole.len();
+        let mut lean = over(whole[..keep].to_vec(), piece, AGREED);
+        let error = lean.run(&mut statement(), &PARAMETERS, &mut Reply::new()).unwrap_err();
+        prop_assert_eq!(error.kind(), ErrorKind::ConnectionLost);
+        prop_assert_eq!(lean.ping().unwrap_err().kind(), ErrorKind::ConnectionLost);
+    }
+
+    #[test]
+    fn a_damaged_answer_never_panics(at in 0usize..1000, byte: u8, piece in 1usize..64) {
+        for mut answers in [good_answer(), packets(0, &[greeting()])] {
+            let at = at % answers.len();
+            answers[at] = byte;
+            exercise(&answers, piece);
+        }
+    }
+}
