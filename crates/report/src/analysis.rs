@@ -1,7 +1,7 @@
 //! From a recorded run to all that a report says of it.
 
 use crate::advice::{Advice, advice, together};
-use crate::comparison::compare;
+use crate::comparison::{Sides, compare};
 use crate::figures::figures;
 use crate::noise::Noise;
 use crate::overview::{notes, scope};
@@ -32,9 +32,13 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let field = Field { words: &words, series: &lines, cells: &cells, targets: &targets };
     let advice: Vec<Advice> = (0..targets.len()).flat_map(|target| advice(&words, &lines, target)).collect();
     let summary = headlines(&field, &advice);
-    // With several targets the headlines hold the advice without its figures.
+    // With several targets the headlines hold the advice on axes without its figures, and the details with them.
     let particular = advice.iter().filter(|_| targets.len() > 1).map(|advice| advice.sentence.clone());
-    let told = lines.iter().filter(|line| line.says_something()).map(|line| line.sentence(&words, &targets));
+    let told = lines
+        .iter()
+        .filter(|line| line.says_something())
+        .filter(|line| targets.len() < 2 || matches!(line.sides, Sides::Targets { .. }))
+        .map(|line| line.sentence(&words, &targets));
     let details = particular.chain(told).collect();
     let overhead: Vec<Overhead> = baseline_overhead(run, &words);
     let largest = overhead.iter().map(|overhead| overhead.ns_per_op).max_by(f64::total_cmp);
@@ -80,8 +84,7 @@ fn headlines(field: &Field<'_>, advice: &[Advice]) -> Vec<String> {
             "One round shows no interval, so that nothing can be called faster; make more rounds.".to_owned(),
         ];
     }
-    let between_targets =
-        field.series.iter().filter(|line| matches!(line.sides, crate::comparison::Sides::Targets { .. }));
+    let between_targets = field.series.iter().filter(|line| matches!(line.sides, Sides::Targets { .. }));
     let mut sentences: Vec<String> = match words.targets.len() {
         0 | 1 => Vec::new(),
         2 => between_targets.map(|line| line.sentence(words, field.targets)).collect(),

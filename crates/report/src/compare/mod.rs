@@ -61,6 +61,9 @@ pub struct Row {
     pub high: Option<f64>,
     /// The same in words.
     pub sentence: String,
+    /// The axes in their order, with their values as people write them.
+    #[serde(skip)]
+    pub(crate) shown: Vec<(String, String)>,
 }
 
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
@@ -154,6 +157,7 @@ fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comp
         low: ratio.and_then(|ratio| ratio.low()),
         high: ratio.and_then(|ratio| ratio.high()),
         sentence: String::new(),
+        shown: first.words.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
     row.sentence = sentence(first, a, b, result, ratio);
     row

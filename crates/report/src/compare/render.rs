@@ -7,8 +7,6 @@ use crate::phrase::HowMuch;
 use crate::summary::{Rate, VerdictResult};
 use crate::table::{Column, Table};
 use crate::terminal::{Options, Page};
-use kurabe_core::axis::AxisValue;
-use kurabe_core::units;
 use kurabe_stats::{Interval, PairedRatio};
 use std::fmt::Write as _;
 
@@ -52,18 +50,16 @@ pub fn json(compared: &Compared) -> String {
 }
 
 fn rows(compared: &Compared) -> Table {
-    let varies = |axis: &str| {
-        let mut values = compared.rows.iter().map(|row| row.axes.get(axis));
+    let count = compared.rows.first().map_or(0, |row| row.shown.len());
+    let varies = |at: &usize| {
+        let mut values = compared.rows.iter().map(|row| row.shown.get(*at));
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
-    let axes: Vec<&String> = compared
-        .rows
-        .first()
-        .map(|row| row.axes.values().keys().filter(|axis| varies(axis)).collect())
-        .unwrap_or_default();
+    let axes: Vec<usize> = (0..count).filter(varies).collect();
+    let name = |at: usize| compared.rows[0].shown[at].0.as_str();
     let mut columns = vec![column("operation", false), column("target", false)];
-    columns.extend(axes.iter().map(|axis| column(axis, false)));
+    columns.extend(axes.iter().map(|at| column(name(*at), false)));
     columns.extend(["first", "second", "change"].map(|head| column(head, true)));
     let rate = |rate: Option<Rate>| rate.map_or_else(|| "–".to_owned(), |rate| figure(rate.median));
     let rows = compared
@@ -71,11 +67,7 @@ fn rows(compared: &Compared) -> Table {
         .iter()
         .map(|row| {
             let mut cells = vec![row.operation.clone(), row.target.clone()];
-            cells.extend(axes.iter().map(|axis| match row.axes.get(axis) {
-                Some(AxisValue::Number(n)) => units::count(*n),
-                Some(AxisValue::Word(word)) => word.clone(),
-                None => String::new(),
-            }));
+            cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
             cells.extend([rate(row.first), rate(row.second), change(row)]);
             cells
         })

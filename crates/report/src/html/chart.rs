@@ -18,7 +18,7 @@ const TOP: f64 = 26.0;
 const BOTTOM: f64 = 36.0;
 const LEFT: f64 = 46.0;
 /// About the width of a letter of a label.
-const LETTER: f64 = 5.9;
+const LETTER: f64 = 6.4;
 /// More lines than these are not named at their ends: the names would not fit.
 const NAMED: usize = 8;
 
@@ -117,16 +117,11 @@ impl<'a> Frame<'a> {
     }
 
     fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> String {
-        let named = panel.lines.len() <= NAMED && panel.lines.len() > 1 || !self.ghosts.is_empty();
-        let ghost_names = self.ghosts.iter().map(|ghost| ghost.name);
-        let longest = panel
-            .lines
-            .iter()
-            .map(|line| line.label.as_str())
-            .chain(ghost_names)
-            .map(|label| label.chars().count());
-        let right =
-            if named { (longest.max().unwrap_or(0) as f64).mul_add(LETTER, 14.0).min(140.0) } else { 14.0 };
+        let named = panel.lines.len() <= NAMED && panel.lines.len() > 1;
+        let lines = panel.lines.iter().filter(|_| named).map(|line| line.label.as_str());
+        let longest =
+            lines.chain(self.ghosts.iter().map(|ghost| ghost.name)).map(|label| label.chars().count()).max();
+        let right = longest.map_or(14.0, |letters| (letters as f64).mul_add(LETTER, 14.0).min(150.0));
         let ghost_xs = self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| *x);
         let all: Vec<f64> = xs.iter().copied().chain(ghost_xs).collect();
         let (low, high) = range(all.iter().copied(), 2.0).unwrap_or((1.0, 10.0));
@@ -152,16 +147,14 @@ impl<'a> Frame<'a> {
         }
         for line in &panel.lines {
             let placed = self.line(&mut svg, line, xs, &x, &y);
-            labels.extend(placed.map(|(px, py)| Label {
+            labels.extend(placed.filter(|_| named).map(|(px, py)| Label {
                 text: line.label.clone(),
                 color: Some(line.color),
                 x: px,
                 y: py,
             }));
         }
-        if named {
-            write_labels(&mut svg, labels, WIDTH - right + 8.0);
-        }
+        write_labels(&mut svg, labels, WIDTH - right + 8.0);
         svg + "</svg>"
     }
 

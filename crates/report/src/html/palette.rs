@@ -89,6 +89,7 @@ mod tests {
     ];
 
     /// Oklab (Ottosson 2020), in which distances are about perceptual.
+    #[allow(clippy::many_single_char_names, reason = "they are the names of the formula")]
     fn oklab([r, g, b]: Rgb) -> Rgb {
         let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
         let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();

@@ -23,13 +23,24 @@ pub(super) fn verdict(page: &mut String, summary: &Summary) {
     let _ = writeln!(page, "<p class=\"soft\">{}</p>", Escaped(&glued(&summary.scope)));
 }
 
+/// More sentences than these are folded; on paper they are all there.
+const SHOWN_AT_ONCE: usize = 12;
+
 pub(super) fn details(page: &mut String, summary: &Summary) {
     if summary.details.is_empty() {
         return;
     }
     page.push_str("<section>\n<h2>In particular</h2>\n");
+    let many = summary.details.len() > SHOWN_AT_ONCE;
+    if many {
+        let _ = writeln!(
+            page,
+            "<details>\n<summary>{} verdicts, each in a sentence</summary>",
+            summary.details.len()
+        );
+    }
     items(page, &summary.details);
-    page.push_str("</section>\n");
+    page.push_str(if many { "</details>\n</section>\n" } else { "</section>\n" });
 }
 
 fn items(page: &mut String, sentences: &[String]) {
