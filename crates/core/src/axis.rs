@@ -68,8 +68,10 @@ impl AxisInfo {
                 if words.contains(&text) {
                     return Ok(AxisValue::Word(text.to_owned()));
                 }
-                let hint = units::nearest(text, &words)
-                    .map_or_else(|| format!("one of: {}", words.join(", ")), |near| format!("did you mean '{near}'?"));
+                let hint = units::nearest(text, &words).map_or_else(
+                    || format!("one of: {}", words.join(", ")),
+                    |near| format!("did you mean '{near}'?"),
+                );
                 Err(Error::usage(format!("--{}: '{text}' is no value of this axis", self.name)).hint(hint))
             }
         }
@@ -133,7 +135,10 @@ impl Cell {
     pub fn number(&self, axis: &str) -> Result<u64> {
         match self.0.get(axis) {
             Some(AxisValue::Number(n)) => Ok(*n),
-            _ => Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no number for axis '{axis}'"))),
+            _ => Err(Error::new(
+                crate::ErrorKind::Internal,
+                format!("the cell has no number for axis '{axis}'"),
+            )),
         }
     }
 
@@ -144,7 +149,9 @@ impl Cell {
     pub fn word(&self, axis: &str) -> Result<&str> {
         match self.0.get(axis) {
             Some(AxisValue::Word(word)) => Ok(word),
-            _ => Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no word for axis '{axis}'"))),
+            _ => {
+                Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no word for axis '{axis}'")))
+            }
         }
     }
 }

@@ -111,7 +111,8 @@ pub trait Workload: Send + Sync {
     ///
     /// # Errors
     /// The server's error.
-    fn before(&self, operation: &str, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()>;
+    fn before(&self, operation: &str, namespace: &mut dyn Namespace, session: &mut dyn Session)
+    -> Result<()>;
 
     /// The transaction of one client.
     ///

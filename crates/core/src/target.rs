@@ -109,8 +109,10 @@ impl TargetUrl {
     pub fn check_options(&self, known: &[&str]) -> Result<()> {
         for name in self.options.keys() {
             if !known.contains(&name.as_str()) {
-                let near = crate::units::nearest(name, known)
-                    .map_or_else(|| format!("known: {}", known.join(", ")), |near| format!("did you mean '{near}'?"));
+                let near = crate::units::nearest(name, known).map_or_else(
+                    || format!("known: {}", known.join(", ")),
+                    |near| format!("did you mean '{near}'?"),
+                );
                 return Err(Error::usage(format!("{}: has no option '{name}'", self.scheme)).hint(near));
             }
         }
@@ -215,7 +217,8 @@ mod tests {
 
     #[test]
     fn an_unknown_option_is_refused_with_the_nearest() {
-        let error = parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
+        let error =
+            parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
         assert!(error.to_string().contains("did you mean 'journal_mode'?"), "{error}");
     }
 

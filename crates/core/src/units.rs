@@ -104,7 +104,11 @@ pub fn time(duration: Duration) -> String {
             } else {
                 (seconds / 3_600, seconds % 3_600 / 60, ("h", "min"))
             };
-            if low == 0 { format!("{high} {}", names.0) } else { format!("{high} {} {low} {}", names.0, names.1) }
+            if low == 0 {
+                format!("{high} {}", names.0)
+            } else {
+                format!("{high} {} {low} {}", names.0, names.1)
+            }
         }
     }
 }
@@ -165,9 +169,14 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
-        for (text, bytes) in
-            [("100", 100), ("1k", 1_000), ("4 kB", 4_000), ("1.5m", 1_500_000), ("64KiB", 65_536), ("1g", 1_000_000_000)]
-        {
+        for (text, bytes) in [
+            ("100", 100),
+            ("1k", 1_000),
+            ("4 kB", 4_000),
+            ("1.5m", 1_500_000),
+            ("64KiB", 65_536),
+            ("1g", 1_000_000_000),
+        ] {
             assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
         }
         for text in ["", "1x", "k", "-1", "1..2k", "99999999999999999999"] {

@@ -88,7 +88,8 @@ pub fn unavailable_on(
     Ok(cell(experiment, spec, 0, target, axes.clone())?.unavailable)
 }
 
-fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
+/// Why the target cannot do what a cell demands; `None` where it can.
+pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     if demand.prepared_statements
         && let Support::No(reason) = target.driver.prepared_statements()
     {
@@ -102,7 +103,12 @@ fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     let limits = &target.facts.limits;
     let over = |what: &str, needs: u64, limit: &Option<Limit>, show: fn(u64) -> String| {
         limit.as_ref().filter(|limit| needs > limit.most).map(|limit| {
-            format!("{what} of {} is over the server's limit of {} ({})", show(needs), show(limit.most), limit.set_by)
+            format!(
+                "{what} of {} is over the server's limit of {} ({})",
+                show(needs),
+                show(limit.most),
+                limit.set_by
+            )
         })
     };
     let exact = |bytes: u64| format!("{} bytes", units::count(bytes));
@@ -122,7 +128,11 @@ pub fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'s
         return Err(Error::usage(format!("{} has no operation '{name}'", info.name))
             .hint(format!("there are: {}", names.join(", "))));
     }
-    Ok(info.operations.iter().filter(|operation| spec.operations.iter().any(|name| name == operation.name)).collect())
+    Ok(info
+        .operations
+        .iter()
+        .filter(|operation| spec.operations.iter().any(|name| name == operation.name))
+        .collect())
 }
 
 /// When a trial of this operation ends.
@@ -133,8 +143,8 @@ pub fn stop(spec: &RunSpec, operation: &OperationInfo) -> Stop {
     }
 }
 
-/// The time of each trial's measured phase, so that the whole run takes about `budget`: seven tenths of it are for
+/// The time of each trial's measured phase, so that the whole run takes about `budget`: six tenths of it are for
 /// measuring, the rest for loading, warming up and checking.
 pub fn share_of_budget(budget: Duration, trials: usize) -> Duration {
-    (budget.mul_f64(0.7) / trials.max(1) as u32).max(Duration::from_millis(20))
+    (budget.mul_f64(0.6) / trials.max(1) as u32).max(Duration::from_millis(20))
 }

@@ -87,5 +87,6 @@ fn open_files(needed: u64) -> Result<()> {
     if needed > hard {
         return Err(short(hard));
     }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum }).map_err(|_| short(soft))
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum })
+        .map_err(|_| short(soft))
 }

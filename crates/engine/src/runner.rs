@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::order;
 use crate::plan::{self, Target, dataset};
-use crate::trial::{Failure, Trial};
+use crate::trial::{Failure, Trial, panicked};
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::driver::{ConnectOptions, Namespace, Session};
 use kurabe_core::experiment::{Experiment, OperationInfo};
@@ -11,6 +11,7 @@ use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -101,7 +102,11 @@ impl Runner<'_> {
     /// # Errors
     /// What `tell` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
     /// outcomes, not errors.
-    pub fn run(&self, earlier: &[TrialRecord], tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<bool> {
+    pub fn run(
+        &self,
+        earlier: &[TrialRecord],
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<bool> {
         let operations = plan::operations(self.experiment, self.spec)?;
         let places: Vec<Place> = (0..self.cells.len())
             .filter(|cell| self.cells[*cell].unavailable.is_none())
@@ -152,7 +157,10 @@ impl Runner<'_> {
                 self.progress.store(0, Ordering::Relaxed);
                 let at_ms = self.began.elapsed().as_millis() as u64;
                 let started = Instant::now();
-                let outcome = match self.trial(round, cell, operation, &mut houses[cell.target], tell) {
+                let house = &mut houses[cell.target];
+                let trial =
+                    catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, house, tell)));
+                let outcome = match trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into())) {
                     Ok(outcome) => Outcome::Measured(Box::new(outcome)),
                     Err(failure) if failure.error.kind() == ErrorKind::Interrupted => return Ok(()),
                     Err(_) if self.cancel.load(Ordering::Relaxed) => return Ok(()),
@@ -167,8 +175,13 @@ impl Runner<'_> {
                         }
                     }
                 };
-                let record =
-                    TrialRecord { round, cell: place.0, operation: operation.name.to_owned(), at_ms, outcome };
+                let record = TrialRecord {
+                    round,
+                    cell: place.0,
+                    operation: operation.name.to_owned(),
+                    at_ms,
+                    outcome,
+                };
                 tell(Event::TrialEnds { record: &record })?;
                 book.note(round, place, started.elapsed());
             }

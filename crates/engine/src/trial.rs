@@ -82,7 +82,9 @@ impl Trial<'_> {
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
         if figures.completed == 0 {
-            return Err(Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into());
+            return Err(
+                Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into()
+            );
         }
         let checked = check(&figures.done)?;
         Ok(Measurement {
@@ -110,16 +112,23 @@ impl Trial<'_> {
             let mut refused = None;
             for index in 0..clients {
                 let client = Client { index, count: clients, seed: mix(self.seed, index as u64) };
-                let quota = self.stop.requests.map(|n| n / clients as u64 + u64::from((index as u64) < n % clients as u64));
-                let started = self.workload.transaction(self.operation.name, client).and_then(|transaction| {
-                    thread::Builder::new()
-                        .name(format!("client-{index}"))
-                        .stack_size(STACK)
-                        .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
-                        .map_err(|e| {
-                            Error::new(ErrorKind::Limit, format!("client {index} of {clients} got no thread: {e}"))
-                        })
-                });
+                let quota = self
+                    .stop
+                    .requests
+                    .map(|n| n / clients as u64 + u64::from((index as u64) < n % clients as u64));
+                let started =
+                    self.workload.transaction(self.operation.name, client).and_then(|transaction| {
+                        thread::Builder::new()
+                            .name(format!("client-{index}"))
+                            .stack_size(STACK)
+                            .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
+                            .map_err(|e| {
+                                Error::new(
+                                    ErrorKind::Limit,
+                                    format!("client {index} of {clients} got no thread: {e}"),
+                                )
+                            })
+                    });
                 match started {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
@@ -143,7 +152,10 @@ impl Trial<'_> {
             }
             let outcomes: Result<Vec<_>> = outcomes
                 .into_iter()
-                .map(|joined| joined.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked"))))
+                .map(|joined| {
+                    joined
+                        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
+                })
                 .collect();
             Ok((outcomes?, cpu))
         })
@@ -157,17 +169,24 @@ fn guarded(
     quota: Option<u64>,
     transaction: Box<dyn Transaction>,
 ) -> Result<ClientOutcome> {
-    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(|panic| {
-        shared.stop.store(true, Ordering::Relaxed);
-        // Whether it had reported is not known; one report too many only opens the gate for clients that stop.
-        shared.gate.report();
-        let what = panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
-        Error::new(ErrorKind::Internal, format!("client {} panicked: {what}", client.index))
-    })
+    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(
+        |panic| {
+            shared.stop.store(true, Ordering::Relaxed);
+            // Whether it had reported is not known; one report too many only opens the gate for clients that stop.
+            shared.gate.report();
+            panicked(&format!("client {}", client.index), &*panic)
+        },
+    )
+}
+
+/// A panic, in some drivers' way of saying that they know no further, as an error.
+pub(crate) fn panicked(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+    let what = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    Error::new(ErrorKind::Internal, format!("{who} panicked: {what}"))
 }
 
 /// The clients' outcomes, added up.

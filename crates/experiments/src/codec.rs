@@ -104,7 +104,8 @@ impl Codec {
         }
         // One byte more than the value may have, so that a longer one is noticed rather than cut.
         packed.resize(self.length + 1, 0);
-        let broken = |e: &dyn std::fmt::Display| Error::mismatch(format!("what came back does not decompress: {e}"));
+        let broken =
+            |e: &dyn std::fmt::Display| Error::mismatch(format!("what came back does not decompress: {e}"));
         let n = match compressor {
             Compressor::None => 0,
             Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
@@ -115,9 +116,8 @@ impl Codec {
             Compressor::Gzip => match &mut self.deflate {
                 Some((_, inflate)) => {
                     inflate.reset(true);
-                    let end = inflate
-                        .decompress(bytes, packed, FlushDecompress::Finish)
-                        .map_err(|e| broken(&e))?;
+                    let end =
+                        inflate.decompress(bytes, packed, FlushDecompress::Finish).map_err(|e| broken(&e))?;
                     if end != Status::StreamEnd {
                         return Err(broken(&"it ends too early"));
                     }
@@ -173,7 +173,8 @@ mod tests {
     use crate::content::{Content, Kind};
     use proptest::prelude::*;
 
-    const COMPRESSORS: [Compressor; 4] = [Compressor::None, Compressor::Gzip, Compressor::Zstd, Compressor::Lz4];
+    const COMPRESSORS: [Compressor; 4] =
+        [Compressor::None, Compressor::Gzip, Compressor::Zstd, Compressor::Lz4];
     const ENCODINGS: [Encoding; 2] = [Encoding::Binary, Encoding::Base64];
 
     #[test]
@@ -188,7 +189,11 @@ mod tests {
                         content.write(key, 0, &mut value);
                         let stored = codec.encode(&value).unwrap().to_vec();
                         assert!(encoding == Encoding::Binary || stored.is_ascii());
-                        assert_eq!(codec.decode(&stored).unwrap(), value, "{compressor:?} {encoding:?} {length}");
+                        assert_eq!(
+                            codec.decode(&stored).unwrap(),
+                            value,
+                            "{compressor:?} {encoding:?} {length}"
+                        );
                     }
                 }
             }

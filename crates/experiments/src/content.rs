@@ -124,7 +124,17 @@ fn random(rng: &mut Rng, size: usize) -> Vec<u8> {
 /// words from many with a Zipf-like preference, and tokens that nothing predicts.
 fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
     const NAMES: [&str; 12] = [
-        "user_id", "cart", "last_seen", "csrf_token", "locale", "referer", "flash", "address", "note", "item", "price",
+        "user_id",
+        "cart",
+        "last_seen",
+        "csrf_token",
+        "locale",
+        "referer",
+        "flash",
+        "address",
+        "note",
+        "item",
+        "price",
         "history",
     ];
     let words: Vec<String> = (0..2_000).map(|_| word(rng)).collect();
@@ -153,8 +163,8 @@ fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
 
 fn word(rng: &mut Rng) -> String {
     const SYLLABLES: [&str; 20] = [
-        "ka", "ri", "to", "ne", "shi", "mo", "la", "ver", "en", "tis", "do", "ra", "cu", "lo", "mi", "sta", "per", "on",
-        "al", "ge",
+        "ka", "ri", "to", "ne", "shi", "mo", "la", "ver", "en", "tis", "do", "ra", "cu", "lo", "mi", "sta",
+        "per", "on", "al", "ge",
     ];
     (0..=rng.below(3)).map(|_| SYLLABLES[rng.below(20) as usize]).collect()
 }

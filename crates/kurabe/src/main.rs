@@ -1,1 +1,39 @@
-fn main() {}
+//! The program: reads the command line, joins the crates, prints, and ends with a documented exit code.
+
+mod catalogue;
+mod cli;
+mod commands;
+mod exit;
+mod machine;
+mod output;
+mod places;
+mod progress;
+mod signals;
+mod suite;
+mod targets;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A guard must not go through anything that a user's options could change.
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == "guard") {
+        return kurabe_testbed::guard::run(args);
+    }
+    let matches = match cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are no errors; clap says where each goes.
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();
+        }
+    };
+    let output = output::Output::new(&matches);
+    match commands::dispatch(&matches, &output) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output.error(&error);
+            exit::of(&error).into()
+        }
+    }
+}

@@ -97,8 +97,18 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
     ],
     operations: &[
-        OperationInfo { name: WRITE, about: "add one session under a new identifier", requests: 1_000, writes: true },
-        OperationInfo { name: READ, about: "load one session by its identifier", requests: 10_000, writes: false },
+        OperationInfo {
+            name: WRITE,
+            about: "add one session under a new identifier",
+            requests: 1_000,
+            writes: true,
+        },
+        OperationInfo {
+            name: READ,
+            about: "load one session by its identifier",
+            requests: 10_000,
+            writes: false,
+        },
     ],
     chart_axis: "payload",
     published: Some("session_store"),

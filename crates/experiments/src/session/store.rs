@@ -28,7 +28,8 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
-        let unknown = |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
+        let unknown =
+            |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
         let kind = match cell.word("content")? {
             "text" => Kind::Text,
             "random" => Kind::Random,

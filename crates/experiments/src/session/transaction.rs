@@ -34,7 +34,12 @@ pub(super) struct Write {
 }
 
 impl Write {
-    pub(super) fn new(store: &Arc<Store>, collection: &Arc<Collection>, once: bool, client: Client) -> Result<Self> {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        collection: &Arc<Collection>,
+        once: bool,
+        client: Client,
+    ) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
             collection: Arc::clone(collection),
@@ -254,7 +259,8 @@ impl Answer {
         }
         if store.layout == Layout::Blob && self.codec.is_plain() {
             let bytes = self.reply.field_bytes(0, 0);
-            let bytes = bytes.ok_or_else(|| Error::mismatch(format!("session {key} came back without its data")))?;
+            let bytes =
+                bytes.ok_or_else(|| Error::mismatch(format!("session {key} came back without its data")))?;
             return store.content.check(key, 0, bytes);
         }
         store.content.check(key, 0, &self.opened)
@@ -265,7 +271,8 @@ fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
     Ok(match encoding {
         Encoding::Binary => Value::Bytes(stored),
         Encoding::Base64 => Value::Text(
-            std::str::from_utf8(stored).map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
+            std::str::from_utf8(stored)
+                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
         ),
     })
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Sessions in the store unless the user says otherwise: E1's …
 const RECORDS: u64 = 1_000;
 /// … but no more payload than this for each cell, so that forty cells of a megabyte do not fill a disk, …
-const STORE_BYTES: u64 = 32_000_000;
+const STORE_BYTES: u64 = 16_000_000;
 /// … and never fewer than this, or the draws would not be uniform over anything.
 const LEAST_RECORDS: u64 = 16;
 /// Of the sessions that a trial wrote, so many are read back, …
@@ -138,7 +138,8 @@ impl SessionWorkload {
         let most = READ_BACK.min(READ_BACK_BYTES / self.store.content.length() as u64).max(2);
         // Evenly over what was written, the first and the last of it among them.
         let step = (sessions.saturating_sub(1) as f64 / (most - 1) as f64).max(1.0);
-        let mut picked: Vec<u64> = (0..most).map(|n| (n as f64 * step) as u64).filter(|n| *n < sessions).collect();
+        let mut picked: Vec<u64> =
+            (0..most).map(|n| (n as f64 * step) as u64).filter(|n| *n < sessions).collect();
         picked.extend(sessions.checked_sub(1));
         picked.dedup();
         let mut wanted = picked.into_iter().peekable();
@@ -217,20 +218,33 @@ impl Workload for SessionWorkload {
             )));
         }
         if counted.is_none() {
-            self.read_back(session, &self.read_from, 0..self.records).map_err(|e| e.context("after loading"))?;
+            self.read_back(session, &self.read_from, 0..self.records)
+                .map_err(|e| e.context("after loading"))?;
         }
         Ok(())
     }
 
-    fn before(&self, operation: &str, namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<()> {
+    fn before(
+        &self,
+        operation: &str,
+        namespace: &mut dyn Namespace,
+        _session: &mut dyn Session,
+    ) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
     }
 
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         Ok(match operation {
             WRITE => Box::new(self.writer(&self.write_to, client)?),
-            READ => Box::new(Read::new(&self.store, &self.read_from, self.prepare_once, self.records, client)?),
-            _ => return Err(Error::new(ErrorKind::Internal, format!("session has no operation '{operation}'"))),
+            READ => {
+                Box::new(Read::new(&self.store, &self.read_from, self.prepare_once, self.records, client)?)
+            }
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    format!("session has no operation '{operation}'"),
+                ));
+            }
         })
     }
 

@@ -1,0 +1,52 @@
+//! The measuring loop allocates nothing per operation.
+
+use allocation_counter::measure;
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::experiment::{Client, Dataset};
+use kurabe_core::target::TargetUrl;
+use kurabe_engine::plan::Target;
+use kurabe_engine::runner::House;
+use kurabe_stats::Histogram;
+use std::time::Instant;
+
+/// Allocations of so many reads of a session after the first hundred.
+fn allocations_of(reads: u64, layout: &str, compress: &str) -> u64 {
+    let experiment = kurabe_experiments::registry::find("session").unwrap();
+    let cell = Cell::new(experiment.info().axes.iter().map(|axis| {
+        let text = match axis.name {
+            "layout" => layout,
+            "compress" => compress,
+            _ => axis.default[0],
+        };
+        (axis.name.to_owned(), axis.parse(text).unwrap())
+    }));
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let target = Target { name: "null".to_owned(), driver, facts, claims: true };
+    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
+    let mut house = House::open(&target, 0, 1, "test").unwrap();
+    workload.load(&mut *house.namespace, &mut *house.session).unwrap();
+    let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
+    let mut transaction = workload.transaction("read", Client { index: 0, count: 1, seed: 3 }).unwrap();
+    transaction.attach(&mut *session).unwrap();
+    let mut histogram = Histogram::new();
+    let mut work = |times: u64| {
+        for _ in 0..times {
+            transaction.draw();
+            let began = Instant::now();
+            transaction.run(&mut *session).unwrap();
+            histogram.record(began.elapsed().as_nanos() as u64);
+            transaction.check().unwrap();
+        }
+    };
+    // Buffers grow to their size.
+    work(100);
+    measure(|| work(reads)).count_total
+}
+
+#[test]
+fn a_thousand_reads_allocate_nothing() {
+    assert_eq!(allocations_of(1_000, "blob", "none"), 0);
+    assert_eq!(allocations_of(1_000, "blob", "zstd"), 0);
+}

@@ -1,0 +1,274 @@
+//! The command line, made from the registries: an experiment's axes are its options.
+
+use crate::exit;
+use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
+use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_experiments::registry::EXPERIMENTS;
+use std::path::PathBuf;
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    Command::new("kurabe")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Compares how an application's way of using a database performs, on which database, and why")
+        .after_help(exit::HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .max_term_width(100)
+        .args(everywhere())
+        .subcommand(run())
+        .subcommand(
+            Command::new("list").about("Lists the experiments with their axes, and the targets there can be"),
+        )
+        .subcommand(
+            Command::new("doctor")
+                .about("Says whether a target can be used: version, durability, limits, what is available")
+                .arg(targets(true))
+                .arg(
+                    Arg::new("clients")
+                        .long("clients")
+                        .value_name("N")
+                        .default_value("1")
+                        .help("Clients that a run would have, held against the limits"),
+                ),
+        )
+        .subcommand(
+            Command::new("up")
+                .about("Starts a throwaway server, prints its URL, and removes it at Ctrl-C")
+                .arg(
+                    Arg::new("engine")
+                        .required(true)
+                        .value_name("ENGINE")
+                        .value_parser(PossibleValuesParser::new(kurabe_testbed::engines()))
+                        .help("Which server"),
+                )
+                .arg(
+                    Arg::new("setting")
+                        .value_name("NAME=VALUE")
+                        .num_args(0..)
+                        .help("Settings of the server, in its own words"),
+                ),
+        )
+        .subcommand(
+            Command::new("show").about("Shows a run in the terminal; without a name, lists all runs").arg(
+                Arg::new("run")
+                    .value_name("RUN")
+                    .help("The run: its name, the beginning of it, a path, or 'last'"),
+            ),
+        )
+        .subcommand(report())
+        .subcommand(
+            Command::new("compare")
+                .about("Compares two runs cell by cell")
+                .arg(Arg::new("a").required(true).value_name("RUN"))
+                .arg(Arg::new("b").required(true).value_name("RUN")),
+        )
+        .subcommand(
+            Command::new("rerun")
+                .about("Makes a run again with the same settings, as a new run")
+                .arg(one_run("The run to repeat"))
+                .args(again()),
+        )
+        .subcommand(
+            Command::new("resume")
+                .about("Goes on with a run that was stopped, at its next trial")
+                .arg(one_run("The run to go on with"))
+                .args(again()),
+        )
+        .subcommand(
+            Command::new("completions").about("Prints the completions of a shell").arg(
+                Arg::new("shell")
+                    .required(true)
+                    .value_name("SHELL")
+                    .value_parser(clap::value_parser!(clap_complete::Shell)),
+            ),
+        )
+}
+
+fn everywhere() -> [Arg; 3] {
+    [
+        Arg::new("runs-dir")
+            .long("runs-dir")
+            .global(true)
+            .value_name("DIR")
+            .value_hint(ValueHint::DirPath)
+            .value_parser(clap::value_parser!(PathBuf))
+            .help("Where runs are kept [default: $KURABE_RUNS, or kurabe/runs in the user's data folder]"),
+        Arg::new("color")
+            .long("color")
+            .global(true)
+            .value_name("WHEN")
+            .value_parser(["auto", "always", "never"])
+            .default_value("auto")
+            .hide_possible_values(false)
+            .help("Whether results are coloured"),
+        Arg::new("quiet")
+            .long("quiet")
+            .short('q')
+            .global(true)
+            .action(ArgAction::SetTrue)
+            .help("No progress"),
+    ]
+}
+
+fn run() -> Command {
+    let command = Command::new("run")
+        .about("Runs an experiment, or a suite file, and reports")
+        .subcommand_value_name("EXPERIMENT")
+        .subcommand_help_heading("Experiments")
+        .args_conflicts_with_subcommands(true)
+        .arg_required_else_help(true)
+        .arg(
+            Arg::new("suite")
+                .short('f')
+                .long("file")
+                .value_name("SUITE.toml")
+                .required(true)
+                .value_hint(ValueHint::FilePath)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("A suite file; the options below go before what it says"),
+        )
+        .arg(targets(false))
+        .args(how());
+    EXPERIMENTS
+        .iter()
+        .fold(command, |command, experiment| command.subcommand(of_experiment(experiment.info())))
+}
+
+fn of_experiment(info: &'static ExperimentInfo) -> Command {
+    let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    Command::new(info.name)
+        .about(info.question)
+        .long_about(format!("{}\n\n{}", info.question, info.about))
+        .arg(targets(false))
+        .args(info.axes.iter().map(axis))
+        .arg(
+            Arg::new("operation")
+                .long("operation")
+                .value_name("NAMES")
+                .value_delimiter(',')
+                .value_parser(PossibleValuesParser::new(operations))
+                .help_heading("Axes: each takes a list, separated by commas; cells are their product")
+                .help("What is measured [default: all]"),
+        )
+        .args(how())
+}
+
+fn axis(axis: &'static AxisInfo) -> Arg {
+    let help = match axis.kind {
+        AxisKind::Choice(choices) => {
+            let choices: Vec<String> =
+                choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
+            format!("{}: {}", axis.help, choices.join(", "))
+        }
+        AxisKind::Size { .. } | AxisKind::Count { .. } => axis.help.to_owned(),
+    };
+    Arg::new(axis.name)
+        .long(axis.name)
+        .value_name("LIST")
+        .value_delimiter(',')
+        .action(ArgAction::Append)
+        .help_heading("Axes: each takes a list, separated by commas; cells are their product")
+        .help(format!("{help} [default: {}]", axis.default.join(",")))
+}
+
+fn targets(required: bool) -> Arg {
+    Arg::new("target")
+        .value_name("TARGET")
+        .num_args(if required { 1.. } else { 0.. })
+        .required(required)
+        .help("URLs of databases, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
+}
+
+fn how() -> [Arg; 9] {
+    let heading = "How it is measured";
+    let arg = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
+    };
+    [
+        Arg::new("more-targets")
+            .short('t')
+            .long("target")
+            .value_name("TARGET")
+            .action(ArgAction::Append)
+            .help("A further target"),
+        arg(
+            "requests",
+            "N",
+            "Requests of each trial, over all clients: 5000, or write=1000,read=10000 [default: the experiment's own]",
+        ),
+        arg("duration", "TIME", "Time of each trial's measured phase; with --requests, whichever ends first"),
+        arg(
+            "budget",
+            "TIME",
+            "About how long the whole run may take, where --requests and --duration are not given [default: 40s for \
+             each target]",
+        ),
+        arg("rounds", "N", "How often each cell is measured, in random order [default: 6]"),
+        arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
+        arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
+        Arg::new("dry-run")
+            .long("dry-run")
+            .action(ArgAction::SetTrue)
+            .help_heading(heading)
+            .help("Shows cells, rounds and expected time, and measures nothing"),
+        Arg::new("no-html")
+            .long("no-html")
+            .action(ArgAction::SetTrue)
+            .help("Does not write the HTML report beside the run"),
+    ]
+}
+
+fn report() -> Command {
+    Command::new("report")
+        .about("Writes the report of a run")
+        .arg(one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true))
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["html", "md", "csv", "json"])
+                .default_value("html")
+                .help("Which form: a page with charts, Markdown, CSV, or JSON for programs"),
+        )
+        .arg(
+            Arg::new("output")
+                .long("output")
+                .short('o')
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Where to ('-': standard output) [default: html beside the run, all others to standard output]"),
+        )
+        .arg(
+            Arg::new("published")
+                .long("published")
+                .action(ArgAction::SetTrue)
+                .help("Lays the published figures faintly under the charts (html)"),
+        )
+}
+
+fn one_run(help: &'static str) -> Arg {
+    Arg::new("run").required(true).value_name("RUN").help(help)
+}
+
+fn again() -> [Arg; 2] {
+    [
+        Arg::new("target").value_name("TARGET").num_args(0..).help(
+            "The same targets again, in order, where a password is needed that the run file does not hold",
+        ),
+        Arg::new("no-html")
+            .long("no-html")
+            .action(ArgAction::SetTrue)
+            .help("Does not write the HTML report beside the run"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,139 @@
+//! `kurabe doctor TARGET…`: can it be used, and what does it promise.
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::targets;
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::driver::{Limit, Support};
+use kurabe_core::experiment::Dataset;
+use kurabe_core::units;
+use kurabe_engine::plan::Target;
+use kurabe_experiments::registry::EXPERIMENTS;
+use std::fmt::Write;
+
+pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
+    let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    let mut worst = None;
+    for url in &urls {
+        match targets::open(std::slice::from_ref(url), output) {
+            Ok(opened) => {
+                for target in &opened.targets {
+                    let (text, fits) = examine(target, clients);
+                    output.result(&text);
+                    if !fits {
+                        worst = Some(exit::TARGET);
+                    }
+                }
+                opened.close(output);
+            }
+            Err(error) => {
+                let error = error.into();
+                output.error(&error);
+                worst = Some(exit::of(&error));
+            }
+        }
+    }
+    Ok(worst.unwrap_or(exit::DONE))
+}
+
+/// What the target says of itself, and whether it takes so many clients.
+fn examine(target: &Target, clients: u64) -> (String, bool) {
+    let facts = &target.facts;
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<14} {value}");
+    };
+    line("reachable", &format!("yes, by {}", facts.transport));
+    line("version", &format!("{} {}", facts.engine, facts.version));
+    line("client", &facts.client);
+    match facts.durability {
+        None => line("durability", "nothing is kept"),
+        Some(class) => line("durability", &format!("{class}: {}", class.promise())),
+    }
+    for setting in &facts.durability_settings {
+        line("", &format!("{} = {}", setting.name, setting.value));
+    }
+    for (n, setting) in facts.settings.iter().enumerate() {
+        line(if n == 0 { "settings" } else { "" }, &format!("{} = {}", setting.name, setting.value));
+    }
+    let mut fits = true;
+    let limits = &facts.limits;
+    if let Some(limit) = &limits.connections {
+        let used = limits.connections_in_use.unwrap_or(0);
+        let free = limit.most.saturating_sub(used);
+        // A run holds two connections beside its clients': one that keeps house, one that checks.
+        fits = clients + 2 <= free;
+        let verdict = if fits { "enough" } else { "too few" };
+        line(
+            "connections",
+            &format!(
+                "{} free of {} ({}): {verdict} for {} clients",
+                units::count(free),
+                units::count(limit.most),
+                limit.set_by,
+                units::count(clients)
+            ),
+        );
+    }
+    let sizes: [(&str, &Option<Limit>, fn(u64) -> String); 3] = [
+        ("largest value", &limits.value_bytes, units::size),
+        ("largest request", &limits.request_bytes, units::size),
+        ("parameters", &limits.parameters, units::count),
+    ];
+    for (name, limit, show) in sizes {
+        if let Some(limit) = limit {
+            line(name, &format!("{} ({})", show(limit.most), limit.set_by));
+        }
+    }
+    for (name, answer) in available(target) {
+        line(name, &answer);
+    }
+    for note in &facts.notes {
+        line("note", note);
+    }
+    (format!("{}\n{text}", target.name), fits)
+}
+
+/// For each experiment, which axis values the target cannot do, every other axis at its first value.
+fn available(target: &Target) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for experiment in EXPERIMENTS {
+        let info = experiment.info();
+        let mut problems = Vec::new();
+        let mut values = 0;
+        for axis in info.axes {
+            let words: Vec<&str> = match axis.kind {
+                kurabe_core::axis::AxisKind::Choice(choices) => {
+                    choices.iter().map(|(word, _)| *word).collect()
+                }
+                _ => axis.default.to_vec(),
+            };
+            for word in words {
+                values += 1;
+                let cell = kurabe_core::axis::Cell::new(info.axes.iter().filter_map(|other| {
+                    let text = if other.name == axis.name { word } else { other.default[0] };
+                    Some((other.name.to_owned(), other.parse(text).ok()?))
+                }));
+                let dataset = Dataset { seed: 1, records: Some(16), slot: 0 };
+                let reason = match experiment.workload(&cell, &dataset) {
+                    Ok(workload) => kurabe_engine::plan::unavailable(&workload.demand(), target),
+                    Err(error) => Some(error.to_string()),
+                };
+                problems.extend(
+                    reason.map(|reason| format!("{} not with {} {word}: {reason}", info.name, axis.name)),
+                );
+            }
+        }
+        if problems.is_empty() {
+            lines.push(("available", format!("{}: all {values} axis values", info.name)));
+        } else {
+            lines.extend(problems.into_iter().map(|problem| ("not available", problem)));
+        }
+    }
+    if let Support::No(reason) = target.driver.prepared_statements() {
+        lines.push(("statements", reason));
+    }
+    lines
+}

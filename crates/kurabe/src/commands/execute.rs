@@ -1,0 +1,278 @@
+//! Makes a run: opens the targets, plans, measures, records, reports.
+
+use super::report;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::progress::{Progress, words};
+use crate::targets::{self, Opened};
+use crate::{machine, signals};
+use anyhow::Result;
+use kurabe_core::axis::AxisInfo;
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
+use kurabe_core::{Error, ErrorKind, units};
+use kurabe_engine::event::Event;
+use kurabe_engine::plan::{self, Target};
+use kurabe_engine::runner::Runner;
+use kurabe_engine::{overhead, preflight};
+use kurabe_experiments::registry;
+use kurabe_record::{Resumed, Store, Writer};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A run to be made.
+pub(super) struct Job {
+    pub(super) spec: RunSpec,
+    /// The targets as given, passwords and all.
+    pub(super) urls: Vec<String>,
+    pub(super) store: Store,
+    pub(super) html: bool,
+    /// Only say what would be done.
+    pub(super) dry: bool,
+}
+
+/// Makes a new run.
+pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
+    let cancel = signals::watch()?;
+    let experiment = registry::find(&job.spec.experiment)?;
+    let opened = targets::open(&job.urls, output)?;
+    let made = make(&mut job, experiment, &opened, &cancel, output);
+    opened.close(output);
+    made
+}
+
+fn make(
+    job: &mut Job,
+    experiment: &'static dyn Experiment,
+    opened: &Opened,
+    cancel: &AtomicBool,
+    output: &Output,
+) -> Result<Exit> {
+    let machine = machine::facts();
+    let cells = plan::cells(experiment, &job.spec, &opened.targets)?;
+    let trials = trials(&cells, &job.spec);
+    if let Some(budget) = job.spec.budget_ns {
+        let share = plan::share_of_budget(Duration::from_nanos(budget), trials);
+        job.spec.duration_ns = Some(share.as_nanos() as u64);
+    }
+    let spec = &job.spec;
+    output.note(&planned(experiment, spec, &opened.targets, &cells, job.dry));
+    if trials == 0 {
+        return Err(
+            Error::new(ErrorKind::Unsupported, "no cell can be measured; the reasons are above").into()
+        );
+    }
+    preflight::check(experiment, spec, &opened.targets, &cells, machine.memory_bytes)?;
+    if job.dry {
+        return Ok(exit::DONE);
+    }
+    let null = targets::null()?;
+    let overhead = overhead::measure(experiment, spec, &null, cancel)?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut header = RunHeader {
+        run: format!("{}-{}", stamp(began), spec.experiment),
+        began,
+        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+        command: targets::without_passwords(std::env::args()),
+        spec: spec.clone(),
+        machine,
+        targets: opened.records.clone(),
+        cells,
+        overhead,
+    };
+    let mut writer = job.store.create(&header)?;
+    writer.name().clone_into(&mut header.run);
+    let run = Run { header, trials: Vec::new(), end: None };
+    measure(experiment, run, opened, &mut writer, cancel, job.html, output)
+}
+
+/// Goes on with a run that was stopped.
+pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Output) -> Result<Exit> {
+    let Resumed { run, mut writer, .. } = resumed;
+    if run.end.as_ref().is_some_and(|end| end.complete) {
+        output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
+        output.result(&report::terminal(&run, output)?);
+        return Ok(exit::DONE);
+    }
+    let cancel = signals::watch()?;
+    let experiment = registry::find(&run.header.spec.experiment)?;
+    if run.header.kurabe != env!("CARGO_PKG_VERSION") {
+        output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
+    }
+    let opened = targets::open(urls, output)?;
+    for (then, now) in run.header.targets.iter().zip(&opened.records) {
+        if then.facts.version != now.facts.version
+            || then.facts.durability_settings != now.facts.durability_settings
+        {
+            output.warning(&format!(
+                "{} is not as it was when the run began: {} {} then, {} {} now; settings may differ too",
+                now.name, then.facts.engine, then.facts.version, now.facts.engine, now.facts.version
+            ));
+        }
+    }
+    let machine = machine::facts();
+    preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
+    let made = measure(experiment, run, &opened, &mut writer, &cancel, html, output);
+    opened.close(output);
+    made
+}
+
+fn measure(
+    experiment: &'static dyn Experiment,
+    mut run: Run,
+    opened: &Opened,
+    writer: &mut Writer,
+    cancel: &AtomicBool,
+    html: bool,
+    output: &Output,
+) -> Result<Exit> {
+    let header = &run.header;
+    let completed = Arc::new(AtomicU64::new(0));
+    let names = header.targets.iter().map(|target| target.name.clone()).collect();
+    let mut progress = Progress::new(*output, experiment.info().axes, names, header.spec.rounds, &completed);
+    let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
+    // A resumed run's clock goes on where it stopped.
+    let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
+    let runner = Runner {
+        experiment,
+        spec: &header.spec,
+        run: &header.run,
+        targets: &opened.targets,
+        cells: &header.cells,
+        began,
+        cancel,
+        progress: &completed,
+    };
+    let mut made: Vec<TrialRecord> = Vec::new();
+    let ended = runner.run(&run.trials, &mut |event| {
+        if let Event::TrialEnds { record } = &event {
+            writer.trial(record)?;
+            made.push((*record).clone());
+        }
+        progress.show(&event);
+        Ok(())
+    });
+    progress.finish();
+    run.trials.extend(made);
+    let complete = match &ended {
+        Ok(complete) => *complete,
+        Err(_) => false,
+    };
+    if ended.is_ok() {
+        let end = RunEnd { at_ms: began.elapsed().as_millis() as u64, complete };
+        writer.end(&end)?;
+        run.end = Some(end);
+    }
+    if run.trials.is_empty() {
+        output.note("nothing was measured");
+    } else {
+        output.result(&report::terminal(&run, output)?);
+        if html {
+            let path = report::write_html(&run, writer.path())?;
+            output.note(&format!("report: {}", path.display()));
+        }
+    }
+    output.note(&format!("run: {}", run.header.run));
+    ended?;
+    if !complete {
+        output.note(&format!("stopped; 'kurabe resume {}' goes on at the next trial", run.header.run));
+        return Ok(exit::INTERRUPTED);
+    }
+    let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
+    Ok(if failed { exit::FAILED_CELLS } else { exit::DONE })
+}
+
+fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
+    cells.iter().filter(|cell| cell.unavailable.is_none()).count()
+        * spec.operations.len()
+        * spec.rounds as usize
+}
+
+/// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
+fn planned(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    targets: &[Target],
+    cells: &[CellRecord],
+    every_cell: bool,
+) -> String {
+    let axes = experiment.info().axes;
+    let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let time = match (spec.budget_ns, spec.duration_ns) {
+        (Some(budget), _) => format!("about {}", units::time(Duration::from_nanos(budget))),
+        (None, Some(duration)) => {
+            let most = Duration::from_nanos(duration).mul_f64(1.2) * trials(cells, spec) as u32;
+            format!("at most about {}", units::time(most))
+        }
+        (None, None) => "as long as the requests take".to_owned(),
+    };
+    let mut text = format!(
+        "{} on {}: {} cells and the baseline's repeat × {} × {} rounds, {time}",
+        spec.experiment,
+        names.join(", "),
+        units::count(available as u64),
+        spec.operations.join(", "),
+        spec.rounds
+    );
+    if every_cell {
+        for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
+            let repeat = if cell.repeat { " (the baseline's repeat)" } else { "" };
+            let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
+        }
+    }
+    text + &unavailable(axes, targets, cells)
+}
+
+/// One line for each reason, with the cells that it keeps out.
+fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> String {
+    let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
+    for cell in cells {
+        let Some(reason) = cell.unavailable.as_deref() else { continue };
+        let name = words(axes, &cell.axes);
+        match reasons.iter_mut().find(|(target, known, _)| *target == cell.target && *known == reason) {
+            Some((_, _, names)) => names.push(name),
+            None => reasons.push((cell.target, reason, vec![name])),
+        }
+    }
+    let mut text = String::new();
+    for (target, reason, names) in reasons {
+        let shown = if names.len() > 4 {
+            format!("{} and {} more", names[..3].join(", "), names.len() - 3)
+        } else {
+            names.join(", ")
+        };
+        let _ = write!(text, "\nnot available: {} {shown}: {reason}", targets[target].name);
+    }
+    text
+}
+
+/// `20261120-101744` in UTC, from seconds since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms",
+/// `civil_from_days`).
+fn stamp(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let time = seconds % 86_400;
+    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", time / 3_600, time / 60 % 60, time % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_named_by_their_time_in_utc() {
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_827_696), "20000229-123456");
+        assert_eq!(stamp(1_795_169_864), "20261120-101744");
+    }
+}

@@ -1,0 +1,60 @@
+//! One file for each command.
+
+mod compare;
+mod doctor;
+mod execute;
+mod list;
+mod report;
+mod run;
+mod show;
+mod up;
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{cli, places};
+use anyhow::Result;
+use clap::ArgMatches;
+use clap_complete::Shell;
+
+/// Does what the command line says.
+pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    match matches.subcommand() {
+        Some(("run", matches)) => run::run(matches, output),
+        Some(("rerun", matches)) => run::rerun(matches, output),
+        Some(("resume", matches)) => run::resume(matches, output),
+        Some(("list", _)) => {
+            output.result(&list::text());
+            Ok(exit::DONE)
+        }
+        Some(("doctor", matches)) => doctor::doctor(matches, output),
+        Some(("up", matches)) => up::up(matches, output),
+        Some(("show", matches)) => show::show(matches, output),
+        Some(("report", matches)) => report::report(matches, output),
+        Some(("compare", matches)) => compare::compare(matches, output),
+        Some(("completions", matches)) => {
+            if let Some(shell) = matches.get_one::<Shell>("shell") {
+                let mut text = Vec::new();
+                clap_complete::generate(*shell, &mut cli::command(), "kurabe", &mut text);
+                output.result(&String::from_utf8_lossy(&text));
+            }
+            Ok(exit::DONE)
+        }
+        _ => Err(kurabe_core::Error::usage("there is no such command").into()),
+    }
+}
+
+/// The run that a command names, read from the store.
+fn named_run(
+    matches: &ArgMatches,
+    name: &str,
+    output: &Output,
+) -> Result<(kurabe_record::RunPath, kurabe_core::run::Run)> {
+    let store = places::runs(matches)?;
+    let wanted = matches.get_one::<String>(name).map_or("last", String::as_str);
+    let path = store.find(wanted)?;
+    let recorded = kurabe_record::read(&path)?;
+    for note in &recorded.notes {
+        output.note(note);
+    }
+    Ok((path, recorded.run))
+}

@@ -1,0 +1,86 @@
+//! `kurabe report [RUN]`, and the table that every run ends with.
+
+use super::named_run;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::run::Run;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_experiments::registry;
+use kurabe_record::RunPath;
+use kurabe_report::{Summary, csv, html, json, markdown, terminal};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Columns where standard output is no terminal.
+const WIDTH: usize = 110;
+
+pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (path, run) = named_run(matches, "run", output)?;
+    let summary = summary(&run)?;
+    let format = matches.get_one::<String>("format").map_or("html", String::as_str);
+    let published = matches.get_flag("published");
+    let text = match format {
+        "md" => markdown::render(&summary),
+        "csv" => csv::render(&summary),
+        "json" => json::render(&summary),
+        _ => html::render(&summary, &html::Options { published }),
+    };
+    let asked = matches.get_one::<PathBuf>("output").cloned();
+    let file = match asked {
+        Some(file) if file.as_os_str() == "-" => None,
+        Some(file) => Some(file),
+        None if format == "html" => Some(path.folder.join("report.html")),
+        None => None,
+    };
+    match file {
+        None => output.result(&text),
+        Some(file) => {
+            write(&file, &text)?;
+            output.result(&file.display().to_string());
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// The run as a table with its verdicts.
+pub(super) fn terminal(run: &Run, output: &Output) -> Result<String> {
+    let options = terminal::Options {
+        width: output.width.unwrap_or(WIDTH),
+        color: output.colour,
+        ..Default::default()
+    };
+    Ok(terminal::render(&summary(run)?, &options))
+}
+
+/// Writes the page beside the run.
+pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
+    let file = path.folder.join("report.html");
+    write(&file, &html::render(&summary(run)?, &html::Options::default()))?;
+    Ok(file)
+}
+
+pub(super) fn summary(run: &Run) -> Result<Summary> {
+    let experiment = registry::find(&run.header.spec.experiment)?;
+    Ok(kurabe_report::analyse(run, Some(experiment.info())))
+}
+
+/// Writes a file whole or not at all: a report that was there stays until the new one is complete.
+fn write(file: &Path, text: &str) -> Result<()> {
+    let failed = |e: std::io::Error| {
+        Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
+    };
+    // A pipe or a device is written to, not replaced.
+    if file.exists() && !file.is_file() {
+        return Ok(fs::write(file, text).map_err(failed)?);
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    new.write_all(text.as_bytes()).map_err(failed)?;
+    // A report is for others to read, which temporary files are not.
+    fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
+    new.persist(file).map_err(|e| failed(e.error))?;
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `kurabe run`, `rerun` and `resume`: three ways to the same trials.
+
+use super::execute::{Job, execute, go_on};
+use super::named_run;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::places;
+use crate::suite::Request;
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::Error;
+use kurabe_core::target::TargetUrl;
+use kurabe_experiments::registry;
+use std::path::PathBuf;
+
+/// A new run, from options or from a suite file.
+pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (request, matches) = match matches.subcommand() {
+        Some((name, matches)) => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches),
+        None => {
+            let suite = matches.get_one::<PathBuf>("suite").ok_or_else(|| Error::usage("nothing to run"))?;
+            (Request::of_suite(suite, matches)?, matches)
+        }
+    };
+    let job = Job {
+        spec: request.spec()?,
+        urls: request.target_urls(),
+        store: places::runs(matches)?,
+        html: !matches.get_flag("no-html"),
+        dry: matches.get_flag("dry-run"),
+    };
+    execute(job, output)
+}
+
+/// The same again, as a new run: same axes, seed, rounds and times.
+pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (_, run) = named_run(matches, "run", output)?;
+    let spec = run.header.spec;
+    let job = Job {
+        urls: urls(matches, &spec.targets)?,
+        spec,
+        store: places::runs(matches)?,
+        html: !matches.get_flag("no-html"),
+        dry: false,
+    };
+    execute(job, output)
+}
+
+/// Goes on with a run that was stopped.
+pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::runs(matches)?;
+    let path = store.find(matches.get_one::<String>("run").map_or("last", String::as_str))?;
+    let resumed = store.resume(&path)?;
+    for note in &resumed.notes {
+        output.note(note);
+    }
+    let urls = urls(matches, &resumed.run.header.spec.targets)?;
+    go_on(resumed, &urls, !matches.get_flag("no-html"), output)
+}
+
+/// The recorded targets, or the same ones as the user gives them again, with their passwords.
+fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
+    let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    if given.is_empty() {
+        return Ok(recorded.to_vec());
+    }
+    let shown = given.iter().map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<Vec<_>>>()?;
+    if shown != recorded {
+        return Err(Error::usage("these are not the targets of that run")
+            .hint(format!("give them as they were, in order: {}", recorded.join(" ")))
+            .into());
+    }
+    Ok(given)
+}

@@ -1,0 +1,41 @@
+//! `kurabe up ENGINE`: a throwaway server for as long as the user likes.
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{signals, targets};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let engine = matches.get_one::<String>("engine").map_or("", String::as_str);
+    let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
+    for setting in matches.get_many::<String>("setting").into_iter().flatten() {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Error::usage(format!("'{setting}' is no setting")).hint("write NAME=VALUE"))?;
+        url.options.insert(name.to_owned(), value.to_owned());
+    }
+    let stop = signals::watch()?;
+    let server = targets::up(&url, output)?;
+    output.result(server.url());
+    if let Some(socket) = server.socket() {
+        output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
+    } else {
+        output.note(&format!("{} {}", engine, server.version()));
+    }
+    output.note("it runs until Ctrl-C, and is removed then");
+    while !stop.load(Ordering::SeqCst) {
+        if let Some(why) = server.died() {
+            return Err(
+                Error::new(ErrorKind::Environment, format!("the server ended by itself: {why}")).into()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    server.stop().map_err(|e| Error::new(ErrorKind::Environment, e.to_string()))?;
+    Ok(exit::DONE)
+}

@@ -1,0 +1,63 @@
+//! The exit codes: a contract with scripts, listed in `kurabe --help` and in the README.
+
+use kurabe_core::{Error, ErrorKind};
+use std::process::ExitCode;
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+/// Everything that was asked for was done.
+pub(crate) const DONE: Exit = Exit(0);
+/// A defect of Kurabe itself.
+pub(crate) const INTERNAL: Exit = Exit(1);
+/// The command line, a suite file or a URL is wrong; nothing was done.
+pub(crate) const USAGE: Exit = Exit(2);
+/// A target could not be used: not there, refused, in use, too small.
+pub(crate) const TARGET: Exit = Exit(3);
+/// The run ended, and some cells have no figures: the report says why.
+pub(crate) const FAILED_CELLS: Exit = Exit(4);
+/// A run file could not be found, read or written.
+pub(crate) const RUN_FILE: Exit = Exit(5);
+/// Stopped by the user; what was measured is kept.
+pub(crate) const INTERRUPTED: Exit = Exit(130);
+
+/// What `--help` says of them.
+pub(crate) const HELP: &str = "Exit codes:
+  0    everything that was asked for was done
+  1    a defect of kurabe itself
+  2    the command line, a suite file or a URL is wrong; nothing was done
+  3    a target could not be used: not there, refused, in use, too small
+  4    the run ended, and some cells have no figures; the report says why
+  5    a run file could not be found, read or written
+  130  stopped by the user; what was measured is kept";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+/// The exit code of an error.
+pub(crate) fn of(error: &anyhow::Error) -> Exit {
+    let Some(error) = error.downcast_ref::<Error>() else { return INTERNAL };
+    match error.kind() {
+        ErrorKind::Usage => USAGE,
+        ErrorKind::Unreachable
+        | ErrorKind::Denied
+        | ErrorKind::NotFound
+        | ErrorKind::NotPermitted
+        | ErrorKind::NotOurs
+        | ErrorKind::InUse
+        | ErrorKind::Limit
+        | ErrorKind::Unsupported
+        | ErrorKind::Server
+        | ErrorKind::ConnectionLost
+        | ErrorKind::Timeout
+        | ErrorKind::Protocol => TARGET,
+        ErrorKind::Mismatch => FAILED_CELLS,
+        ErrorKind::Damaged | ErrorKind::Environment => RUN_FILE,
+        ErrorKind::Interrupted => INTERRUPTED,
+        ErrorKind::Internal => INTERNAL,
+    }
+}

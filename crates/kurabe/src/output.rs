@@ -1,0 +1,61 @@
+//! The only place that prints. Results go to standard output; what happens on the way goes to standard error.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use clap::ArgMatches;
+use std::io::{IsTerminal, Write};
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    /// Whether results may be coloured.
+    pub(crate) colour: bool,
+    /// Columns of the terminal, where standard output is one.
+    pub(crate) width: Option<usize>,
+    /// Whether progress may be redrawn in place.
+    pub(crate) live: bool,
+    /// Whether progress is wanted at all.
+    pub(crate) quiet: bool,
+}
+
+impl Output {
+    pub(crate) fn new(matches: &ArgMatches) -> Self {
+        let stdout = std::io::stdout().is_terminal();
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = match matches.get_one::<String>("color").map(String::as_str) {
+            Some("always") => true,
+            Some("never") => false,
+            _ => stdout && !plain,
+        };
+        let width = stdout.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
+        Self {
+            colour,
+            width: width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0),
+            live: std::io::stderr().is_terminal(),
+            quiet: matches.get_flag("quiet"),
+        }
+    }
+
+    /// Prints a result. A reader that went away (`kurabe show | head`) is no error.
+    pub(crate) fn result(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+    }
+
+    /// Says something beside the result.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        eprintln!("kurabe: {error:#}");
+    }
+
+    /// Warns of something that is not wrong enough to stop.
+    pub(crate) fn warning(&self, text: &str) {
+        eprintln!("kurabe: warning: {text}");
+    }
+}

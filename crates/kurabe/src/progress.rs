@@ -1,0 +1,150 @@
+//! How far a run is: one line redrawn in place on a terminal, plain lines elsewhere.
+
+use crate::output::Output;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kurabe_core::axis::{AxisInfo, Cell};
+use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
+use kurabe_core::units;
+use kurabe_engine::event::Event;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the rate is redrawn.
+const TICK: Duration = Duration::from_millis(200);
+/// How often a plain line is written.
+const LINE: Duration = Duration::from_secs(5);
+
+/// Listens to the engine and shows what happens.
+pub(crate) struct Progress {
+    output: Output,
+    axes: Vec<AxisInfo>,
+    targets: Vec<String>,
+    rounds: u32,
+    bar: ProgressBar,
+    ticker: Option<JoinHandle<()>>,
+    over: Arc<AtomicBool>,
+    last_line: Option<Instant>,
+}
+
+impl Progress {
+    /// `completed` counts the transactions of the current trial.
+    pub(crate) fn new(
+        output: Output,
+        axes: &[AxisInfo],
+        targets: Vec<String>,
+        rounds: u32,
+        completed: &Arc<AtomicU64>,
+    ) -> Self {
+        let live = output.live && !output.quiet;
+        let bar = ProgressBar::with_draw_target(
+            None,
+            if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
+        );
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {prefix} {wide_msg}") {
+            bar.set_style(style);
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let ticker = live.then(|| tick(bar.clone(), Arc::clone(completed), Arc::clone(&over)));
+        Self { output, axes: axes.to_vec(), targets, rounds, bar, ticker, over, last_line: None }
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TrialBegins { round, cell, operation, ended, planned, left } => {
+                let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
+                let text = format!(
+                    "round {} of {}{left}: {} {operation} {}",
+                    round + 1,
+                    self.rounds,
+                    self.targets[cell.target],
+                    self.words(cell)
+                );
+                self.bar.set_length(*planned as u64);
+                self.bar.set_position(*ended as u64);
+                self.bar.set_prefix(text.clone());
+                self.line(&format!("trial {} of {planned}, {text}", ended + 1));
+            }
+            Event::Loading { cell } => {
+                self.bar.set_message(format!("filling the store of {}", self.words(cell)))
+            }
+            Event::TrialEnds { record } => self.ended(record),
+        }
+    }
+
+    fn ended(&mut self, record: &TrialRecord) {
+        if let Outcome::Failed { reason, .. } = &record.outcome {
+            let text = format!("failed: {} {}: {reason}", record.operation, self.bar.prefix());
+            self.bar.suspend(|| self.output.note(&text));
+        }
+    }
+
+    fn words(&self, cell: &CellRecord) -> String {
+        let text = words(&self.axes, &cell.axes);
+        if cell.repeat { format!("{text} (repeat)") } else { text }
+    }
+
+    fn line(&mut self, text: &str) {
+        if self.output.live || self.last_line.is_some_and(|last| last.elapsed() < LINE) {
+            return;
+        }
+        self.last_line = Some(Instant::now());
+        self.output.note(text);
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn finish(mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(ticker) = self.ticker.take() {
+            let _ = ticker.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The values of the axes that a cell has, shortest form: `10 kB blob zstd`. Counts say of what.
+pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
+    let words: Vec<String> = axes
+        .iter()
+        .filter_map(|axis| {
+            let value = cell.get(axis.name)?;
+            let text = axis.show(value);
+            match axis.kind {
+                kurabe_core::axis::AxisKind::Size { .. } => Some(text),
+                // A value that is the axis's only default says nothing.
+                _ if axis.default.len() == 1 && axis.default[0] == text => None,
+                kurabe_core::axis::AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
+                kurabe_core::axis::AxisKind::Choice(_) if axis.default.len() == 1 => {
+                    Some(format!("{}={text}", axis.name))
+                }
+                kurabe_core::axis::AxisKind::Choice(_) => Some(text),
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+/// Redraws the rate of the current trial.
+fn tick(bar: ProgressBar, completed: Arc<AtomicU64>, over: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut last = (Instant::now(), 0);
+        while !over.load(Ordering::Relaxed) {
+            std::thread::sleep(TICK);
+            let now = (Instant::now(), completed.load(Ordering::Relaxed));
+            // A new trial starts from nought again.
+            if now.1 > last.1 {
+                let rate = (now.1 - last.1) as f64 / (now.0 - last.0).as_secs_f64();
+                bar.set_message(format!("{} ops/s", units::count(rate.round() as u64)));
+            }
+            last = now;
+            bar.tick();
+        }
+    })
+}
+
+/// Time left as far as it can be known: whole seconds.
+fn coarse(left: Duration) -> String {
+    units::time(Duration::from_secs(left.as_secs_f64().ceil() as u64))
+}

@@ -1,0 +1,205 @@
+//! From what the user wrote to targets that are open: throwaway servers started, URLs parsed, names given.
+
+use crate::output::Output;
+use kurabe_core::driver::Driver;
+use kurabe_core::run::TargetRecord;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_engine::plan::Target;
+use kurabe_testbed::{Server, StartOptions};
+use std::collections::HashSet;
+
+/// The scheme of a throwaway server: `up:postgres`.
+const UP: &str = "up";
+
+/// Targets that are reachable, with the throwaway servers among them, which live as long as this does.
+pub(crate) struct Opened {
+    /// For the engine.
+    pub(crate) targets: Vec<Target>,
+    /// For the run file.
+    pub(crate) records: Vec<TargetRecord>,
+    servers: Vec<Server>,
+}
+
+impl Opened {
+    /// Stops the throwaway servers and removes what they wrote.
+    pub(crate) fn close(self, output: &Output) {
+        drop(self.targets);
+        for server in self.servers {
+            if let Err(error) = server.stop() {
+                output.warning(&error.to_string());
+            }
+        }
+    }
+}
+
+/// Opens every target, in order, and asks each server what it is.
+///
+/// # Errors
+/// Where one cannot be used; the message begins with the target.
+pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
+    let parsed = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
+    for url in &parsed {
+        check_scheme(url)?;
+    }
+    let names = names(&parsed);
+    let mut opened = Opened { targets: Vec::new(), records: Vec::new(), servers: Vec::new() };
+    let mut seen = HashSet::new();
+    for (url, name) in parsed.into_iter().zip(names) {
+        let reached = if url.scheme == UP {
+            let server = up(&url, output)?;
+            let mut reached = TargetUrl::parse(server.url())?;
+            reached.options.extend(driver_options(&url));
+            opened.servers.push(server);
+            reached
+        } else {
+            url.clone()
+        };
+        let (driver, facts) = open_one(&reached).map_err(|error| error.context(&url))?;
+        let claims = seen.insert(reached.to_string());
+        opened.records.push(TargetRecord {
+            name: name.clone(),
+            url: url.to_string(),
+            scheme: reached.scheme.clone(),
+            facts: facts.clone(),
+        });
+        opened.targets.push(Target { name, driver, facts, claims });
+    }
+    Ok(opened)
+}
+
+/// The target that answers at once: the tool measures itself on it.
+///
+/// # Errors
+/// Where this program was built without it.
+pub(crate) fn null() -> Result<Target> {
+    let (driver, facts) = open_one(&TargetUrl::parse("null:")?)?;
+    Ok(Target { name: "null".to_owned(), driver, facts, claims: true })
+}
+
+/// Opens one target that is no throwaway server.
+fn open_one(url: &TargetUrl) -> Result<(Box<dyn Driver>, kurabe_core::driver::ServerFacts)> {
+    let driver = kurabe_drivers::registry::open(url)?;
+    let facts = driver.describe()?;
+    Ok((driver, facts))
+}
+
+/// Refuses unknown schemes before any server is started.
+pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
+    if url.scheme != UP {
+        return kurabe_drivers::registry::open(url).map(drop);
+    }
+    let known: Vec<&str> = kurabe_testbed::engines().collect();
+    if known.contains(&url.path.as_str()) {
+        return Ok(());
+    }
+    let hint = units::nearest(&url.path, &known).map_or_else(
+        || {
+            format!(
+                "there are: {}",
+                known.iter().map(|name| format!("up:{name}")).collect::<Vec<_>>().join(", ")
+            )
+        },
+        |near| format!("did you mean up:{near}?"),
+    );
+    Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
+}
+
+/// Starts a throwaway server. Options that no driver of it knows are settings of the server.
+pub(crate) fn up(url: &TargetUrl, output: &Output) -> Result<Server> {
+    let program = std::env::current_exe()
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("this program cannot find itself: {e}")))?;
+    let mut options = StartOptions::new(program);
+    let of_driver = driver_options(url);
+    for (name, value) in &url.options {
+        if !of_driver.iter().any(|(known, _)| known == name) {
+            options = options.set(name, value);
+        }
+    }
+    output.note(&format!("starting a throwaway {} …", url.path));
+    kurabe_testbed::start(&url.path, &options).map_err(|e| Error::new(ErrorKind::Environment, e.to_string()))
+}
+
+/// Those options of an `up:` URL that are the driver's: the rest are settings of the server.
+fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
+    let known = kurabe_drivers::registry::find(&url.path).map(|driver| driver.options).unwrap_or_default();
+    url.options
+        .iter()
+        .filter(|(name, _)| known.iter().any(|option| option.name == name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// A name for each target, short and unlike the others: the engine, then its options where they tell it apart, then a
+/// number.
+fn names(urls: &[TargetUrl]) -> Vec<String> {
+    let short = |url: &TargetUrl| if url.scheme == UP { url.path.clone() } else { url.scheme.clone() };
+    let long = |url: &TargetUrl| {
+        let options: Vec<String> =
+            url.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if options.is_empty() { short(url) } else { format!("{} {}", short(url), options.join(" ")) }
+    };
+    let mut used: HashSet<String> = HashSet::new();
+    urls.iter()
+        .map(|url| {
+            let alone = urls.iter().filter(|other| short(other) == short(url)).count() == 1;
+            let base = if alone { short(url) } else { long(url) };
+            let mut name = base.clone();
+            let mut n = 2;
+            while !used.insert(name.clone()) {
+                name = format!("{base}#{n}");
+                n += 1;
+            }
+            name
+        })
+        .collect()
+}
+
+/// Command line words with the passwords in target URLs left out.
+pub(crate) fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
+    words
+        .map(|word| {
+            if !word.contains(':') || word.starts_with('-') && !word.contains("://") {
+                return word;
+            }
+            let (option, text) = match word.split_once('=') {
+                Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
+                _ => (String::new(), word.as_str()),
+            };
+            match TargetUrl::parse(text) {
+                Ok(url)
+                    if url.password.is_some() || url.options.keys().any(|name| name.contains("password")) =>
+                {
+                    format!("{option}{url}")
+                }
+                Ok(_) => word,
+                Err(_) if text.contains('@') => format!("{option}…"),
+                Err(_) => word,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(urls: &[&str]) -> Vec<String> {
+        names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn targets_get_short_names_unlike_each_other() {
+        assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
+    }
+
+    #[test]
+    fn the_recorded_command_holds_no_password() {
+        let words =
+            ["kurabe", "run", "session", "mysql://bob:hunter2@h/db", "--target=mysql://b:hunter2@h/d", "x:1"];
+        let shown = without_passwords(words.iter().map(|word| (*word).to_owned()));
+        assert_eq!(shown, ["kurabe", "run", "session", "mysql://bob@h/db", "--target=mysql://b@h/d", "x:1"]);
+    }
+}

@@ -1,0 +1,401 @@
+//! The originals' mistakes, planted: each must fail its trials, with no figure for them.
+//!
+//! A saboteur stands between the engine and `null:`, and lies as the scripts and servers of the published
+//! experiments did. The same run without it must pass, or the tests would prove nothing.
+
+use kurabe_core::axis::AxisValue;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{ErrorKind, Result};
+use kurabe_engine::event::Event;
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::Runner;
+use kurabe_experiments::registry;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// A lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// None: the control.
+    Truth,
+    /// A session split over rows is written without its last piece, as the original's splitting pattern did.
+    DropsLastPiece,
+    /// A read returns the session that was read before it.
+    AnotherSession,
+    /// Long values are cut, as the original's driver was set to do.
+    Truncates,
+    /// One session in ten is thrown away after it was acknowledged, as a full cache does.
+    Evicts,
+    /// Writes are acknowledged and never sent.
+    NeverWrites,
+    /// Statements are prepared and never executed, as the original's Oracle test did.
+    NeverReads,
+    /// Writes are acknowledged and sent after what comes next.
+    WritesLater,
+    /// All cells share one table, so that every read size reads the same rows.
+    OneTableForAll,
+    /// A client thread panics in the middle.
+    Panics,
+}
+
+struct Saboteur {
+    inner: Box<dyn Driver>,
+    lie: Lie,
+    first_table: Arc<Mutex<Option<Arc<Collection>>>>,
+}
+
+impl Driver for Saboteur {
+    fn describe(&self) -> Result<ServerFacts> {
+        self.inner.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.inner.supports(operation)
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.inner.prepared_statements()
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(LyingSession {
+            inner: self.inner.connect(options)?,
+            lie: self.lie,
+            first_table: Arc::clone(&self.first_table),
+            operations: Vec::new(),
+            last: None,
+            postponed: Vec::new(),
+            executed: 0,
+        }))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.inner.namespace()
+    }
+}
+
+struct LyingSession {
+    inner: Box<dyn Session>,
+    lie: Lie,
+    first_table: Arc<Mutex<Option<Arc<Collection>>>>,
+    operations: Vec<(usize, Operation)>,
+    last: Option<Vec<Vec<Option<OwnedValue>>>>,
+    postponed: Vec<(usize, Vec<OwnedValue>)>,
+    executed: u64,
+}
+
+/// A value that can be kept.
+#[derive(Clone, Debug)]
+enum OwnedValue {
+    Null,
+    Int(i64),
+    Time(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl OwnedValue {
+    fn of(value: Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Int(n) => Self::Int(n),
+            Value::Time(n) => Self::Time(n),
+            Value::Text(text) => Self::Text(text.to_owned()),
+            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn lend(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Int(n) => Value::Int(*n),
+            Self::Time(n) => Value::Time(*n),
+            Self::Text(text) => Value::Text(text),
+            Self::Bytes(bytes) => Value::Bytes(bytes),
+        }
+    }
+}
+
+/// What is in a reply, to be given out again later or with changes.
+fn rows(reply: &Reply) -> Vec<Vec<Option<OwnedValue>>> {
+    (0..reply.rows())
+        .map(|row| (0..reply.width()).map(|field| reply.field(row, field).map(OwnedValue::of)).collect())
+        .collect()
+}
+
+fn fill(reply: &mut Reply, rows: &[Vec<Option<OwnedValue>>]) {
+    reply.clear();
+    for row in rows {
+        for field in row {
+            match field {
+                Some(OwnedValue::Int(n)) => reply.push_int(*n),
+                Some(OwnedValue::Time(n)) => reply.push_time(*n),
+                Some(OwnedValue::Text(text)) => reply.push_bytes(text.as_bytes()),
+                Some(OwnedValue::Bytes(bytes)) => reply.push_bytes(bytes),
+                Some(OwnedValue::Null) | None => reply.push_null(),
+            }
+        }
+        reply.end_row();
+    }
+}
+
+impl LyingSession {
+    fn operation(&self, prepared: &Prepared) -> Operation {
+        self.operations
+            .iter()
+            .find(|(id, _)| *id == prepared.0)
+            .map(|(_, operation)| operation.clone())
+            .unwrap()
+    }
+
+    /// The collection of the first cell in place of any other, for reads.
+    fn redirect(&self, operation: &Operation) -> Operation {
+        let mut first = self.first_table.lock().unwrap();
+        match operation {
+            Operation::Get { collection, fields } => {
+                let collection = Arc::clone(first.get_or_insert_with(|| Arc::clone(collection)));
+                Operation::Get { collection, fields: fields.clone() }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl Session for LyingSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        let operation =
+            if self.lie == Lie::OneTableForAll { self.redirect(operation) } else { operation.clone() };
+        let prepared = self.inner.prepare(&operation)?;
+        self.operations.push((prepared.0, operation));
+        Ok(prepared)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let operation = self.operation(prepared);
+        self.executed += 1;
+        let is_read = matches!(operation, Operation::Get { .. } | Operation::FindEqual { .. });
+        let is_write = matches!(operation, Operation::Insert { .. } | Operation::InsertMany { .. });
+        let written = match &operation {
+            Operation::InsertMany { rows, .. } => *rows as u64,
+            _ => 1,
+        };
+        match (self.lie, &operation) {
+            (Lie::Panics, _) if is_read => panic!("planted"),
+            (Lie::DropsLastPiece, Operation::InsertMany { collection, rows }) => {
+                let fewer = Operation::InsertMany { collection: Arc::clone(collection), rows: rows - 1 };
+                let kept = parameters.len() / rows * (rows - 1);
+                if kept > 0 {
+                    let prepared = self.inner.prepare(&fewer)?;
+                    self.inner.execute(&prepared, &parameters[..kept], out)?;
+                    self.inner.release(prepared)?;
+                }
+                out.clear();
+                out.set_affected(written);
+                Ok(())
+            }
+            (Lie::NeverWrites, _) if is_write => {
+                out.clear();
+                out.set_affected(written);
+                Ok(())
+            }
+            (Lie::WritesLater, _) if is_write => {
+                self.postponed.push((prepared.0, parameters.iter().copied().map(OwnedValue::of).collect()));
+                out.clear();
+                out.set_affected(written);
+                Ok(())
+            }
+            (Lie::NeverReads, _) if is_read => {
+                out.clear();
+                Ok(())
+            }
+            (Lie::AnotherSession, _) if is_read => {
+                self.inner.execute(prepared, parameters, out)?;
+                let now = rows(out);
+                if let Some(before) = self.last.replace(now) {
+                    fill(out, &before);
+                }
+                Ok(())
+            }
+            (Lie::Truncates, _) if is_read => {
+                self.inner.execute(prepared, parameters, out)?;
+                let mut cut = rows(out);
+                for field in cut.iter_mut().flatten().flatten() {
+                    if let OwnedValue::Bytes(bytes) = field {
+                        bytes.truncate(bytes.len().saturating_sub(1));
+                    }
+                }
+                fill(out, &cut);
+                Ok(())
+            }
+            (Lie::Evicts, Operation::Insert { collection }) if self.executed.is_multiple_of(10) => {
+                self.inner.execute(prepared, parameters, out)?;
+                let delete = self.inner.prepare(&Operation::Delete { collection: Arc::clone(collection) })?;
+                let mut nobody = Reply::new();
+                self.inner.execute(&delete, &parameters[..1], &mut nobody)?;
+                self.inner.release(delete)
+            }
+            _ => self.inner.execute(prepared, parameters, out),
+        }
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.operations.retain(|(id, _)| *id != prepared.0);
+        self.inner.release(prepared)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        let mut nobody = Reply::new();
+        for (id, parameters) in std::mem::take(&mut self.postponed) {
+            let lent: Vec<Value<'_>> = parameters.iter().map(OwnedValue::lend).collect();
+            self.inner.execute(&Prepared(id), &lent, &mut nobody)?;
+        }
+        self.inner.close()
+    }
+}
+
+/// A small run of the session experiment through a saboteur.
+fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
+    let experiment = registry::find("session").unwrap();
+    let axes: BTreeMap<String, Vec<AxisValue>> = experiment
+        .info()
+        .axes
+        .iter()
+        .map(|axis| {
+            let texts = match axis.name {
+                "payload" => vec!["1k", "10k"],
+                "layout" => vec![layout],
+                "clients" => vec!["2"],
+                _ => vec![axis.default[0]],
+            };
+            (axis.name.to_owned(), texts.into_iter().map(|text| axis.parse(text).unwrap()).collect())
+        })
+        .collect();
+    let spec = RunSpec {
+        experiment: "session".to_owned(),
+        targets: vec!["null:".to_owned()],
+        axes,
+        operations: operations.iter().map(|name| (*name).to_owned()).collect(),
+        requests: operations.iter().map(|name| ((*name).to_owned(), 200)).collect(),
+        duration_ns: None,
+        budget_ns: None,
+        rounds: 2,
+        seed: 11,
+        records: Some(50),
+    };
+    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = inner.describe().unwrap();
+    let driver = Box::new(Saboteur { inner, lie, first_table: Arc::default() });
+    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true }];
+    let cells = cells(experiment, &spec, &targets).unwrap();
+    let runner = Runner {
+        experiment,
+        spec: &spec,
+        run: "sabotage",
+        targets: &targets,
+        cells: &cells,
+        began: Instant::now(),
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+    };
+    let mut trials = Vec::new();
+    runner
+        .run(&[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                trials.push(record.clone());
+            }
+            Ok(())
+        })
+        .unwrap();
+    trials
+}
+
+/// Every trial of the run must have failed by a mismatch, for a reason that says `part`.
+fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
+    for trial in run(lie, layout, operations) {
+        let Outcome::Failed { kind, reason, .. } = &trial.outcome else {
+            panic!("{lie:?} was not noticed: {trial:?}");
+        };
+        assert_eq!(*kind, ErrorKind::Mismatch, "{lie:?}: {reason}");
+        assert!(reason.contains(part), "{lie:?}: {reason}");
+    }
+}
+
+#[test]
+fn without_a_lie_every_trial_has_figures() {
+    for layout in ["blob", "rows"] {
+        let trials = run(Lie::Truth, layout, &["write", "read"]);
+        // Two payloads and the repeat, two operations, two rounds.
+        assert_eq!(trials.len(), 12);
+        for trial in trials {
+            let Outcome::Measured(figures) = &trial.outcome else { panic!("{trial:?}") };
+            assert_eq!((figures.offered, figures.completed, figures.failed), (200, 200, 0));
+            let warmup = 10;
+            assert_eq!(figures.warmup, warmup);
+            if trial.operation == "read" {
+                assert_eq!(figures.reads_verified, 200 + warmup);
+            } else {
+                assert_eq!(figures.writes_verified, 200 + warmup);
+                assert!(figures.reads_verified >= 50, "too few sessions were read back");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_layout_that_drops_its_last_piece_is_caught() {
+    caught(Lie::DropsLastPiece, "rows", &["write"], "the server counts");
+}
+
+#[test]
+fn a_read_that_returns_another_sessions_bytes_is_caught() {
+    for layout in ["blob", "rows"] {
+        caught(Lie::AnotherSession, layout, &["read"], "session");
+    }
+}
+
+#[test]
+fn a_truncated_value_is_caught() {
+    caught(Lie::Truncates, "blob", &["read"], "bytes instead of");
+    caught(Lie::Truncates, "rows", &["read"], "bytes instead of");
+}
+
+#[test]
+fn a_cache_that_evicts_is_caught() {
+    caught(Lie::Evicts, "blob", &["read", "write"], "the server counts");
+}
+
+#[test]
+fn an_operation_that_is_never_sent_is_caught() {
+    caught(Lie::NeverWrites, "blob", &["write"], "the server counts");
+    caught(Lie::NeverReads, "blob", &["read"], "is not there");
+    caught(Lie::NeverReads, "rows", &["read"], "is not there");
+}
+
+#[test]
+fn writes_reordered_after_reads_are_caught() {
+    caught(Lie::WritesLater, "blob", &["read"], "the server counts");
+}
+
+#[test]
+fn one_table_for_every_payload_is_caught() {
+    let trials = run(Lie::OneTableForAll, "blob", &["read"]);
+    let failed = trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count();
+    assert!(failed > 0, "reads of two payloads from one table were not noticed");
+}
+
+#[test]
+fn a_panic_fails_its_trial_and_nothing_else() {
+    // In a client's thread for reads; in the check after the trial for writes, which are read back.
+    for trial in run(Lie::Panics, "blob", &["read", "write"]) {
+        let Outcome::Failed { kind, reason, .. } = &trial.outcome else { panic!("{trial:?}") };
+        assert_eq!(*kind, ErrorKind::Internal);
+        assert!(reason.contains("planted"), "{reason}");
+    }
+}
