@@ -1,1 +1,4 @@
 //! Every driver and every experiment on real servers, through the libraries and through the program.
+
+mod conformance;
+mod sabotage;

@@ -33,6 +33,11 @@ impl<T> Slots<T> {
         self.taken.get(prepared.0).and_then(Option::as_ref).ok_or_else(|| unknown(prepared.0))
     }
 
+    /// What was prepared under this name, to be changed.
+    pub(crate) fn get_mut(&mut self, prepared: &Prepared) -> Result<&mut T> {
+        self.taken.get_mut(prepared.0).and_then(Option::as_mut).ok_or_else(|| unknown(prepared.0))
+    }
+
     /// Forgets what was prepared under this name, and gives it back.
     pub(crate) fn remove(&mut self, prepared: &Prepared) -> Result<T> {
         let value =

@@ -49,20 +49,16 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .hint("name a server that needs none: memcached://host:port"));
     }
     let place = match (url.option("socket"), &url.host, url.path.as_str()) {
-        (Some(socket), None, "") => Place::Unix(PathBuf::from(socket)),
+        // As for the other engines, the host before a socket says nothing.
+        (Some(socket), _, "") => Place::Unix(PathBuf::from(socket)),
         (None, None, path) if !path.is_empty() => Place::Unix(PathBuf::from("/").join(path)),
         (None, host, "") => Place::Tcp {
             host: host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
             port: url.port.unwrap_or(PORT),
         },
-        (None, ..) => {
+        _ => {
             return Err(Error::usage("memcached: has no databases to name behind the host")
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
-        }
-        (Some(_), ..) => {
-            return Err(
-                Error::usage("memcached: either a host or a socket").hint("write memcached:?socket=PATH")
-            );
         }
     };
     Ok(Box::new(Memcached { place, generations: Arc::default(), version: OnceLock::new() }))
@@ -201,7 +197,6 @@ mod tests {
             assert_eq!(error(url), "", "{url}");
         }
         assert!(error("memcached://h/db").contains("no databases"));
-        assert!(error("memcached://h?socket=/m").contains("either a host or a socket"));
         let message = error("memcached://bob:hunter2@h");
         assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
     }

@@ -9,6 +9,7 @@ mod session;
 mod table;
 
 use crate::registry::DriverInfo;
+use crate::sql::MARKER;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Limits, Namespace, ServerFacts, Session, Support,
@@ -95,7 +96,7 @@ struct House {
 
 impl House {
     fn check(name: &str) -> Result<()> {
-        if Collection::name_is_ours(name) {
+        if Collection::name_is_ours(name) && name != MARKER {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's")))

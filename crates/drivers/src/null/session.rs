@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::row::{self, Row};
-use super::table::{Table, Undo};
+use super::table::{Table, Undo, View};
 use crate::slots::{Slots, check_parameters};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
@@ -20,6 +20,7 @@ struct Slot {
     operation: Operation,
     parameters: usize,
     table: Option<Arc<Table>>,
+    view: View,
 }
 
 /// Buffers that are used again, and what a rollback would take back.
@@ -46,16 +47,21 @@ impl Session for NullSession {
             return Err(Error::new(ErrorKind::Server, message).code("OTHER_FIELDS"));
         }
         let parameters = operation.parameters();
-        Ok(self.slots.insert(Slot { operation: operation.clone(), parameters, table }))
+        Ok(self.slots.insert(Slot { operation: operation.clone(), parameters, table, view: View::default() }))
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
-        let slot = self.slots.get(prepared)?;
+        let slot = self.slots.get_mut(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
         match &slot.table {
             Some(table) => {
                 table.check()?;
+                if let Operation::Get { fields, .. } = &slot.operation {
+                    let key = table.key(&mut self.work.key, parameters)?;
+                    table.get(&mut slot.view, key, fields, out);
+                    return Ok(());
+                }
                 self.work.on_table(&slot.operation, table, parameters, out)
             }
             None => self.work.transaction(&slot.operation),
@@ -87,10 +93,6 @@ impl Work {
         out: &mut Reply,
     ) -> Result<()> {
         match operation {
-            Operation::Get { fields, .. } => {
-                let key = table.key(&mut self.key, parameters)?;
-                table.get(key, fields, out);
-            }
             Operation::Insert { .. } => {
                 self.write(table, parameters, false)?;
                 out.set_affected(1);
@@ -115,7 +117,12 @@ impl Work {
                 out.push_int(table.count() as i64);
                 out.end_row();
             }
-            Operation::Ping | Operation::Begin | Operation::Commit | Operation::Rollback => {}
+            // A read is done before; the others have no table.
+            Operation::Get { .. }
+            | Operation::Ping
+            | Operation::Begin
+            | Operation::Commit
+            | Operation::Rollback => {}
         }
         Ok(())
     }

@@ -1,0 +1,99 @@
+//! One body of checks that every driver passes: what goes in comes out, what cannot be done is said, and nothing but
+//! Kurabe's own is touched.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod rows;
+mod rules;
+mod subject;
+
+use kurabe_testbed::testing;
+use subject::Subject;
+
+/// Everything a driver must do.
+fn conforms(url: &str) {
+    let subject = Subject::open(url);
+    rules::facts_are_sane(&subject);
+    rules::what_is_not_supported_is_refused_and_nothing_else(&subject);
+    rows::every_value_comes_back(&subject);
+    rows::different_keys_are_different_rows(&subject);
+    rows::a_second_row_of_a_key_is_refused(&subject);
+    rows::absent_rows_are_no_error_and_affected_rows_are_counted(&subject);
+    rows::many_rows_go_in_together_or_not_at_all(&subject);
+    rows::rows_of_a_part_of_the_key_come_in_order(&subject);
+    rules::preparing_a_thousand_times_leaves_nothing_behind(&subject);
+    rules::a_wrong_call_is_an_error_and_the_session_goes_on(&subject);
+    rules::two_sessions_see_each_other(&subject);
+    rules::a_rollback_takes_back(&subject);
+    rules::the_namespace_keeps_its_rules(&subject);
+    rules::what_is_not_ours_is_left_alone(&subject);
+    rules::a_claim_keeps_others_out(&subject);
+    subject.leave_nothing_behind();
+}
+
+/// Both clients, where a driver has its own and a well-known one.
+fn both_clients_conform(url: &str) {
+    conforms(url);
+    let sign = if url.contains('?') { '&' } else { '?' };
+    conforms(&format!("{url}{sign}client=driver"));
+}
+
+#[test]
+fn null() {
+    conforms("null:");
+}
+
+#[test]
+fn sqlite_in_a_temporary_file() {
+    conforms("sqlite:");
+}
+
+#[test]
+fn sqlite_in_a_named_file_with_other_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a file.db");
+    let path = path.to_str().unwrap();
+    conforms(&format!(
+        "sqlite:{path}?journal_mode=delete&synchronous=off&page_size=16KiB&mmap_size=64m&cache_size=1m"
+    ));
+    // The file is a database now, and its page size stays as it is.
+    conforms(&format!("sqlite:{path}"));
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["a file.db"]);
+}
+
+#[test]
+fn memcached() {
+    if let Some(server) = testing::server("memcached") {
+        conforms(server.url());
+    }
+}
+
+#[test]
+fn memcached_over_a_unix_socket() {
+    if let Some(server) = testing::server_with("memcached", kurabe_testbed::StartOptions::on_socket_only) {
+        conforms(server.url());
+    }
+}
+
+#[test]
+fn mysql() {
+    if let Some(server) = testing::server("mysql") {
+        both_clients_conform(server.url());
+    }
+}
+
+#[test]
+fn mariadb() {
+    if let Some(server) = testing::server("mariadb") {
+        both_clients_conform(server.url());
+    }
+}
+
+#[test]
+fn postgres() {
+    if let Some(server) = testing::server("postgres") {
+        both_clients_conform(server.url());
+    }
+}

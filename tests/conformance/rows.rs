@@ -1,0 +1,301 @@
+//! What goes in comes out.
+
+use super::subject::{Subject, affected, count, data, get, insert, put, run};
+use kurabe_core::ErrorKind;
+use kurabe_core::collection::FieldType;
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+
+/// As a reply gives it: text as bytes.
+fn replied(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Text(text) => Value::Bytes(text.as_bytes()),
+        other => other,
+    }
+}
+
+fn assert_row(reply: &Reply, row: usize, expected: &[Value<'_>], what: &str) {
+    assert_eq!(reply.width(), expected.len(), "{what}");
+    for (field, value) in expected.iter().enumerate() {
+        let found = reply.field(row, field).unwrap();
+        // Not `assert_eq`: a megabyte of difference helps nobody.
+        assert!(found == replied(*value), "{what}: field {field} is {:.100}", format!("{found:?}"));
+    }
+}
+
+pub(super) fn every_value_comes_back(subject: &Subject) {
+    let fields = [
+        ("id", FieldType::Text { max: 72 }),
+        ("word", FieldType::Text { max: 200 }),
+        ("story", FieldType::LongText),
+        ("mark", FieldType::Bytes { max: 300 }),
+        ("data", FieldType::LongBytes),
+        ("number", FieldType::Int),
+        ("at", FieldType::Timestamp),
+    ];
+    let collection = subject.make("values", &fields, &[0]);
+    let every_byte: Vec<u8> = (0..=255).collect();
+    let long_bytes: Vec<u8> =
+        (0..1_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let long_text: String =
+        "0123456789 'quoted' \"twice\" \\ ünïcödé 🦀\n".chars().cycle().take(200_000).collect();
+    let quotes = r#"' '' " \ \' ; -- /* */ ? $1 :a %s ` \0 \n"#;
+    let texts = ["", " ", quotes, "Ünïcödé 🦀🏔 \u{10FFFF}", "tab\tnewline\nreturn\r", "  spaces around  "];
+    let numbers = [0, 1, -1, i64::MIN, i64::MAX, 1 << 32, -(1 << 53) - 1];
+    // The years 1970, 2023 with microseconds, 1969, 1968, 2038 and later, 1001, 9999.
+    let times = [
+        0,
+        1_700_000_000_123_456,
+        -1,
+        -31_536_000_000_001,
+        2_147_483_648_000_001,
+        253_402_300_799_999_999,
+        -30_578_688_000_000_000 + 1,
+        999_999,
+    ];
+    let n = Value::Null;
+    let mut rows = vec![[Value::Text("null"), n, n, n, n, n, n]];
+    let (text, int, time) = (Value::Text("x"), Value::Int(5), Value::Time(1));
+    for value in texts {
+        rows.push([
+            text,
+            Value::Text(value),
+            Value::Text(value),
+            n,
+            Value::Bytes(value.as_bytes()),
+            int,
+            time,
+        ]);
+    }
+    for bytes in [&b""[..], &[0], &[255], &[0, 0, 255, 0], b"' \" \\ \r\n", &every_byte] {
+        rows.push([text, text, text, Value::Bytes(bytes), Value::Bytes(bytes), int, time]);
+    }
+    rows.extend(numbers.map(|number| [text, n, n, n, n, Value::Int(number), n]));
+    rows.extend(times.map(|time| [text, n, n, n, n, n, Value::Time(time)]));
+    rows.push([text, n, n, n, Value::Bytes(&long_bytes), int, time]);
+    rows.push([text, n, Value::Text(&long_text), n, n, int, time]);
+
+    let mut session = subject.session();
+    let ids: Vec<String> = (0..rows.len()).map(|n| format!("row {n}")).collect();
+    for (row, id) in rows.iter_mut().zip(&ids) {
+        row[0] = Value::Text(id);
+        let done = affected(session.as_mut(), &insert(&collection), row.as_slice());
+        assert_eq!(done, 1, "{}: insert of {id}", subject.url);
+    }
+    // Once more, over itself; in another order, so that nothing comes from the request before.
+    for (row, id) in rows.iter().zip(&ids).rev() {
+        run(session.as_mut(), &put(&collection), row.as_slice())
+            .unwrap_or_else(|e| panic!("put of {id}: {e}"));
+    }
+    let all = get(&collection, &[1, 2, 3, 4, 5, 6]);
+    let prepared = session.prepare(&all).unwrap();
+    let mut out = Reply::new();
+    for (row, id) in rows.iter().zip(&ids) {
+        let what = format!("{}: {id}", subject.url);
+        session.execute(&prepared, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(out.rows(), 1, "{what}");
+        assert_row(&out, 0, &row[1..], &what);
+    }
+    session.release(prepared).unwrap();
+    let some = run(session.as_mut(), &get(&collection, &[3, 6]), &rows[8][..1]).unwrap();
+    assert_row(&some, 0, &[rows[8][3], rows[8][6]], &subject.url);
+    let turned = get(&collection, &[6, 0, 2]);
+    if subject.has(&turned) {
+        let some = run(session.as_mut(), &turned, &rows[8][..1]).unwrap();
+        assert_row(&some, 0, &[rows[8][6], rows[8][0], rows[8][2]], &subject.url);
+    }
+    session.close().unwrap();
+}
+
+pub(super) fn different_keys_are_different_rows(subject: &Subject) {
+    let collection = subject.make_plain("keys");
+    let mut session = subject.session();
+    let long = "x".repeat(40);
+    // No space at the end: where MySQL compares with PAD SPACE, it is not a difference.
+    let ids = [
+        "a",
+        "A",
+        "á",
+        " a",
+        "a:b",
+        "a%3Ab",
+        "'",
+        "\"",
+        "\\",
+        "%",
+        "_",
+        "",
+        "🦀",
+        "ß",
+        "ss",
+        "SS",
+        "\u{1}",
+        &long,
+        &long[1..],
+    ];
+    for (n, id) in ids.iter().enumerate() {
+        let row = [Value::Text(id), Value::Bytes(&[n as u8])];
+        run(session.as_mut(), &insert(&collection), &row)
+            .unwrap_or_else(|e| panic!("{}: key {id:?}: {e}", subject.url));
+    }
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(
+            data(session.as_mut(), &collection, id),
+            Some(vec![n as u8]),
+            "{}: key {id:?}",
+            subject.url
+        );
+    }
+    let numbers = subject.make("number_keys", &[("id", FieldType::Int), ("data", FieldType::LongText)], &[0]);
+    for number in [0, -1, 1, i64::MIN, i64::MAX] {
+        let text = number.to_string();
+        run(session.as_mut(), &insert(&numbers), &[Value::Int(number), Value::Text(&text)]).unwrap();
+        let reply = run(session.as_mut(), &get(&numbers, &[1]), &[Value::Int(number)]).unwrap();
+        assert_eq!(reply.field_bytes(0, 0), Some(text.as_bytes()), "{}", subject.url);
+    }
+}
+
+pub(super) fn a_second_row_of_a_key_is_refused(subject: &Subject) {
+    let collection = subject.make_plain("twice");
+    let mut session = subject.session();
+    let first = [Value::Text("a"), Value::Bytes(b"first")];
+    let second = [Value::Text("a"), Value::Bytes(b"second")];
+    assert_eq!(affected(session.as_mut(), &insert(&collection), &first), 1);
+    let prepared = session.prepare(&insert(&collection)).unwrap();
+    let mut out = Reply::new();
+    for _ in 0..3 {
+        let error = session.execute(&prepared, &second, &mut out).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+        assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{}: {error}", subject.url);
+        assert_eq!((out.rows(), out.affected()), (0, 0), "{}", subject.url);
+        // The session goes on, and the row is the first one still.
+        assert_eq!(
+            data(session.as_mut(), &collection, "a").as_deref(),
+            Some(&b"first"[..]),
+            "{}",
+            subject.url
+        );
+    }
+    session.execute(&prepared, &[Value::Text("b"), Value::Null], &mut out).unwrap();
+    assert_eq!(out.affected(), 1, "{}", subject.url);
+    session.release(prepared).unwrap();
+    run(session.as_mut(), &put(&collection), &second).unwrap();
+    assert_eq!(data(session.as_mut(), &collection, "a").as_deref(), Some(&b"second"[..]), "{}", subject.url);
+}
+
+pub(super) fn absent_rows_are_no_error_and_affected_rows_are_counted(subject: &Subject) {
+    let collection = subject.make_plain("absent");
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let absent = Value::Text("absent");
+    assert_eq!(data(session, &collection, "absent"), None, "{}", subject.url);
+    let update = Operation::Update { collection: collection.clone(), fields: vec![1] };
+    let delete = Operation::Delete { collection: collection.clone() };
+    if subject.has(&delete) {
+        assert_eq!(affected(session, &delete, &[absent]), 0, "{}", subject.url);
+    }
+    if subject.has(&update) {
+        assert_eq!(affected(session, &update, &[Value::Bytes(b"x"), absent]), 0, "{}", subject.url);
+        assert_eq!(data(session, &collection, "absent"), None, "{}", subject.url);
+    }
+    let here = Value::Text("here");
+    assert_eq!(affected(session, &insert(&collection), &[here, Value::Bytes(b"1")]), 1, "{}", subject.url);
+    if subject.has(&update) {
+        // The second time changes nothing, but the row is there: it counts.
+        for _ in 0..2 {
+            assert_eq!(affected(session, &update, &[Value::Bytes(b"2"), here]), 1, "{}", subject.url);
+        }
+        assert_eq!(data(session, &collection, "here").as_deref(), Some(&b"2"[..]), "{}", subject.url);
+    }
+    if subject.has(&delete) {
+        assert_eq!(affected(session, &delete, &[here]), 1, "{}", subject.url);
+        assert_eq!(affected(session, &delete, &[here]), 0, "{}", subject.url);
+        assert_eq!(data(session, &collection, "here"), None, "{}", subject.url);
+    }
+}
+
+pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
+    let collection = subject.make_plain("many");
+    let many = Operation::InsertMany { collection: collection.clone(), rows: 50 };
+    if !subject.has(&many) {
+        return;
+    }
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let mut counted = || run(session, &count(&collection), &[]).unwrap().field_int(0, 0);
+    assert_eq!(counted(), Some(0), "{}", subject.url);
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let ids: Vec<String> = (0..99).map(|n| format!("id {n}")).collect();
+    let row = |n: usize| [Value::Text(&ids[n]), Value::Bytes(ids[n].as_bytes())];
+    let first: Vec<Value<'_>> = (0..50).flat_map(row).collect();
+    assert_eq!(affected(session, &many, &first), 50, "{}", subject.url);
+    assert_eq!(counted(), Some(50), "{}", subject.url);
+    // The first of these is new; the last is there already.
+    let second: Vec<Value<'_>> = (49..99).rev().flat_map(row).collect();
+    let error = run(session, &many, &second).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+    assert_eq!(counted(), Some(50), "{}", subject.url);
+    assert_eq!(data(session, &collection, "id 98"), None, "{}", subject.url);
+    assert_eq!(data(session, &collection, "id 49").as_deref(), Some(&b"id 49"[..]), "{}", subject.url);
+}
+
+pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
+    let fields = [
+        ("id", FieldType::Text { max: 40 }),
+        ("sub", FieldType::Int),
+        ("piece", FieldType::Text { max: 4_000 }),
+    ];
+    let collection = subject.make("pieces", &fields, &[0, 1]);
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let subs = [5, -3, 300, 0, i64::MAX, 2, i64::MIN, 10, 1];
+    for id in ["a", "b", "ab", "a b"] {
+        for sub in subs {
+            let piece = format!("{id} {sub}");
+            run(session, &insert(&collection), &[Value::Text(id), Value::Int(sub), Value::Text(&piece)])
+                .unwrap();
+        }
+    }
+    let one = run(session, &get(&collection, &[2]), &[Value::Text("b"), Value::Int(-3)]).unwrap();
+    assert_eq!(one.field_bytes(0, 0), Some(&b"b -3"[..]), "{}", subject.url);
+    let find = Operation::FindEqual { collection: collection.clone(), by: vec![0], fields: vec![1, 2] };
+    if !subject.has(&find) {
+        return;
+    }
+    let mut sorted = subs;
+    sorted.sort_unstable();
+    for id in ["a", "b", "ab"] {
+        let found = run(session, &find, &[Value::Text(id)]).unwrap();
+        assert_eq!(found.rows(), subs.len(), "{}: {id}", subject.url);
+        for (row, sub) in sorted.iter().enumerate() {
+            let piece = format!("{id} {sub}");
+            assert_row(&found, row, &[Value::Int(*sub), Value::Text(&piece)], &subject.url);
+        }
+    }
+    assert_eq!(run(session, &find, &[Value::Text("c")]).unwrap().rows(), 0, "{}", subject.url);
+    let whole = Operation::FindEqual { collection, by: vec![0, 1], fields: vec![2] };
+    let found = run(session, &whole, &[Value::Text("a b"), Value::Int(10)]).unwrap();
+    assert_row(&found, 0, &[Value::Text("a b 10")], &subject.url);
+
+    // Text is ordered by its bytes, whatever the server's language is.
+    let fields =
+        [("group", FieldType::Int), ("word", FieldType::Text { max: 20 }), ("data", FieldType::LongBytes)];
+    let words = subject.make("words", &fields, &[0, 1]);
+    let mut list = ["b", "B", "a", "é", "z", "", "ab", "a-b", "aB", "🦀", "~"];
+    for word in list {
+        run(session, &insert(&words), &[Value::Int(1), Value::Text(word), Value::Null]).unwrap();
+    }
+    list.sort_unstable();
+    let find = Operation::FindEqual { collection: words, by: vec![0], fields: vec![1, 2] };
+    let found = run(session, &find, &[Value::Int(1)]).unwrap();
+    assert_eq!(found.rows(), list.len(), "{}", subject.url);
+    for (row, word) in list.iter().enumerate() {
+        assert_row(
+            &found,
+            row,
+            &[Value::Text(word), Value::Null],
+            &format!("{}: order of words", subject.url),
+        );
+    }
+}

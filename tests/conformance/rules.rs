@@ -1,0 +1,312 @@
+//! What cannot be done is said, sessions survive errors, and the namespace keeps its rules.
+
+use super::subject::{Subject, affected, count, data, get, insert, put, run};
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{Prepared, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{ErrorKind, Result};
+use kurabe_drivers::sql::marker;
+use std::sync::Arc;
+
+pub(super) fn facts_are_sane(subject: &Subject) {
+    let facts = subject.driver.describe().unwrap();
+    for text in [&facts.engine, &facts.version, &facts.client, &facts.transport] {
+        assert!(!text.trim().is_empty(), "{}: {facts:?}", subject.url);
+    }
+    assert!(facts.version.chars().any(|c| c.is_ascii_digit()), "{}: {}", subject.url, facts.version);
+    assert!(facts.durability.is_some(), "{}", subject.url);
+    for setting in facts.durability_settings.iter().chain(&facts.settings) {
+        assert!(!setting.name.is_empty(), "{}: {setting:?}", subject.url);
+    }
+    let limits = &facts.limits;
+    for limit in [&limits.connections, &limits.value_bytes, &limits.request_bytes, &limits.parameters] {
+        assert!(
+            limit.as_ref().is_none_or(|limit| limit.most > 0 && !limit.set_by.is_empty()),
+            "{}: {limits:?}",
+            subject.url
+        );
+    }
+    if let (Some(most), Some(used)) = (&limits.connections, limits.connections_in_use) {
+        assert!(used <= most.most, "{}: {limits:?}", subject.url);
+    }
+    assert!(facts.notes.iter().all(|note| !note.is_empty()), "{}", subject.url);
+}
+
+pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subject) {
+    let collection = subject.make_plain("support");
+    let c = || Arc::clone(&collection);
+    let operations = [
+        Operation::Ping,
+        Operation::Begin,
+        Operation::Commit,
+        Operation::Rollback,
+        get(&collection, &[1]),
+        get(&collection, &[0, 1]),
+        get(&collection, &[1, 0]),
+        insert(&collection),
+        Operation::InsertMany { collection: c(), rows: 3 },
+        put(&collection),
+        Operation::Update { collection: c(), fields: vec![1] },
+        Operation::Delete { collection: c() },
+        Operation::FindEqual { collection: c(), by: vec![0], fields: vec![1] },
+        count(&collection),
+    ];
+    let mut session = subject.session();
+    for operation in operations {
+        if subject.has(&operation) {
+            let prepared =
+                session.prepare(&operation).unwrap_or_else(|e| panic!("{}: {e}", operation.name()));
+            session.release(prepared).unwrap();
+        }
+    }
+    // Nothing to measure without these.
+    assert!(
+        subject.has(&Operation::Ping)
+            && subject.has(&get(&collection, &[1]))
+            && subject.has(&put(&collection))
+    );
+    let ping = run(session.as_mut(), &Operation::Ping, &[]).unwrap();
+    assert_eq!((ping.rows(), ping.affected()), (0, 0), "{}", subject.url);
+    if let Support::No(reason) = subject.driver.prepared_statements() {
+        assert!(!reason.is_empty(), "{}", subject.url);
+    }
+}
+
+pub(super) fn preparing_a_thousand_times_leaves_nothing_behind(subject: &Subject) {
+    let collection = subject.make_plain("prepare");
+    let mut session = subject.session();
+    let session = session.as_mut();
+    run(session, &put(&collection), &[Value::Text("a"), Value::Bytes(b"1")]).unwrap();
+    let get = get(&collection, &[1]);
+    let kept = session.prepare(&get).unwrap();
+    let mut out = Reply::new();
+    for _ in 0..1_000 {
+        let prepared = session.prepare(&get).unwrap();
+        assert!(prepared.0 < 10, "{}: numbers grow: {prepared:?}", subject.url);
+        session.execute(&prepared, &[Value::Text("a")], &mut out).unwrap();
+        assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
+        session.release(prepared).unwrap();
+    }
+    // What was prepared before is still there.
+    session.execute(&kept, &[Value::Text("a")], &mut out).unwrap();
+    assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
+    session.release(kept).unwrap();
+    // Many at once, released in another order.
+    let many: Vec<Prepared> = (0..100).map(|_| session.prepare(&get).unwrap()).collect();
+    for prepared in many.iter().rev() {
+        session.execute(prepared, &[Value::Text("a")], &mut out).unwrap();
+        assert_eq!(out.rows(), 1, "{}", subject.url);
+    }
+    for prepared in many {
+        session.release(prepared).unwrap();
+    }
+}
+
+pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject) {
+    let collection = subject.make_plain("wrong");
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let mut out = Reply::new();
+    let put = session.prepare(&put(&collection)).unwrap();
+    let (a, b) = (Value::Text("a"), Value::Bytes(b"b"));
+    for wrong in [&[][..], &[a], &[a, b, b]] {
+        assert!(
+            session.execute(&put, wrong, &mut out).is_err(),
+            "{}: {} parameters",
+            subject.url,
+            wrong.len()
+        );
+    }
+    assert!(session.execute(&Prepared(4_711), &[], &mut out).is_err(), "{}", subject.url);
+    assert!(session.release(Prepared(4_711)).is_err(), "{}", subject.url);
+    // A key without a value is the server's error.
+    let error = session.execute(&put, &[Value::Null, b], &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+    session.execute(&put, &[a, b], &mut out).unwrap();
+    session.release(put).unwrap();
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
+
+    // A collection that does not exist: an error sooner or later, and the session goes on.
+    let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
+    let nowhere = Arc::new(Collection::new("kurabe_test_nowhere", fields, vec![0]));
+    let error = run(session, &get(&nowhere, &[1]), &[Value::Int(1)]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Server | ErrorKind::NotFound), "{}: {error}", subject.url);
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
+}
+
+pub(super) fn two_sessions_see_each_other(subject: &Subject) {
+    let collection = subject.make_plain("two");
+    let (mut one, mut two) = (subject.session(), subject.session());
+    for n in 0..20u8 {
+        let (writer, reader) = if n % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
+        run(writer.as_mut(), &put(&collection), &[Value::Text("a"), Value::Bytes(&[n])]).unwrap();
+        assert_eq!(data(reader.as_mut(), &collection, "a"), Some(vec![n]), "{}", subject.url);
+    }
+    // Both at once, each its own rows, none lost.
+    std::thread::scope(|scope| {
+        for (session, name) in [(&mut one, "x"), (&mut two, "y")] {
+            let collection = &collection;
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let id = format!("{name}{n}");
+                    run(
+                        session.as_mut(),
+                        &insert(collection),
+                        &[Value::Text(&id), Value::Bytes(id.as_bytes())],
+                    )
+                    .unwrap();
+                }
+            });
+        }
+    });
+    for name in ["x", "y"] {
+        for n in 0..50 {
+            let id = format!("{name}{n}");
+            assert_eq!(data(one.as_mut(), &collection, &id), Some(id.into_bytes()), "{}", subject.url);
+        }
+    }
+    one.close().unwrap();
+    two.close().unwrap();
+}
+
+pub(super) fn a_rollback_takes_back(subject: &Subject) {
+    if !subject.has(&Operation::Begin) {
+        assert!(!subject.has(&Operation::Commit) && !subject.has(&Operation::Rollback), "{}", subject.url);
+        return;
+    }
+    let collection = subject.make_plain("transaction");
+    let (mut one, mut two) = (subject.session(), subject.session());
+    let row = |id: &'static str| [Value::Text(id), Value::Bytes(b"new")];
+    run(one.as_mut(), &put(&collection), &[Value::Text("old"), Value::Bytes(b"old")]).unwrap();
+    run(one.as_mut(), &Operation::Begin, &[]).unwrap();
+    run(one.as_mut(), &insert(&collection), &row("a")).unwrap();
+    run(one.as_mut(), &put(&collection), &row("old")).unwrap();
+    assert!(
+        data(one.as_mut(), &collection, "a").is_some(),
+        "{}: a transaction sees its own rows",
+        subject.url
+    );
+    run(one.as_mut(), &Operation::Rollback, &[]).unwrap();
+    for session in [&mut one, &mut two] {
+        assert_eq!(data(session.as_mut(), &collection, "a"), None, "{}", subject.url);
+        assert_eq!(
+            data(session.as_mut(), &collection, "old").as_deref(),
+            Some(&b"old"[..]),
+            "{}",
+            subject.url
+        );
+    }
+    run(one.as_mut(), &Operation::Begin, &[]).unwrap();
+    run(one.as_mut(), &insert(&collection), &row("a")).unwrap();
+    run(one.as_mut(), &Operation::Commit, &[]).unwrap();
+    assert!(data(two.as_mut(), &collection, "a").is_some(), "{}", subject.url);
+    // Whoever leaves in the middle has done nothing.
+    run(one.as_mut(), &Operation::Begin, &[]).unwrap();
+    run(one.as_mut(), &insert(&collection), &row("b")).unwrap();
+    drop(one);
+    for _ in 0..100 {
+        if data(two.as_mut(), &collection, "b").is_none() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(affected(two.as_mut(), &insert(&collection), &row("b")), 1, "{}", subject.url);
+}
+
+pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
+    let mut namespace = subject.namespace();
+    let collection = subject.make_plain("house");
+    let mut session = subject.session();
+    let prepared = session.prepare(&put(&collection)).unwrap();
+    let mut write = |id: &str| session.execute(&prepared, &[Value::Text(id), Value::Null], &mut Reply::new());
+    let rows = |ids: &[&str]| {
+        let mut session = subject.session();
+        ids.iter()
+            .filter(|id| {
+                run(session.as_mut(), &get(&collection, &[1]), &[Value::Text(id)]).unwrap().rows() == 1
+            })
+            .count()
+    };
+    assert!(namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
+    write("a").unwrap();
+    assert_eq!(rows(&["a"]), 1, "{}", subject.url);
+    namespace.clear(&collection).unwrap();
+    assert_eq!(rows(&["a"]), 0, "{}: clear", subject.url);
+    // A statement that was prepared before goes on.
+    write("b").unwrap();
+    assert_eq!(rows(&["a", "b"]), 1, "{}", subject.url);
+    namespace.create(&collection).unwrap();
+    assert_eq!(rows(&["a", "b"]), 0, "{}: create over our own", subject.url);
+    namespace.remove(&collection.name).unwrap();
+    assert!(!namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
+    namespace.remove(&collection.name).unwrap();
+    assert!(namespace.clear(&collection).is_err(), "{}: clear of what is not there", subject.url);
+
+    for name in ["users", "kurabe_", "kurabe_A", "kurabe_a;b", "kurabe_a b", "kurabe_marker"] {
+        let fields = vec![Field { name: "id", kind: FieldType::Int }];
+        let foreign = Collection::new(name, fields, vec![0]);
+        let results: [Result<()>; 3] =
+            [namespace.create(&foreign), namespace.clear(&foreign), namespace.remove(name)];
+        for result in results {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::NotOurs, "{}: {name}", subject.url);
+        }
+    }
+}
+
+/// Makes a collection of ours foreign by taking it out of the marker behind Kurabe's back.
+pub(super) fn what_is_not_ours_is_left_alone(subject: &Subject) {
+    let collection = subject.make_plain("foreign");
+    let marker = Arc::new(marker());
+    let mut session = subject.session();
+    let session = session.as_mut();
+    run(session, &put(&collection), &[Value::Text("a"), Value::Bytes(b"theirs")]).unwrap();
+    let entry = [Value::Text(&collection.name)];
+    let Ok(reply) = run(session, &get(&marker, &[1, 2]), &entry) else {
+        // No marker that could be told apart: not an SQL engine.
+        return;
+    };
+    let (by, at) = (reply.field_bytes(0, 0).unwrap(), reply.field_int(0, 1).unwrap());
+    assert!(by.starts_with(b"kurabe ") && at > 1_600_000_000, "{}", subject.url);
+    let by = String::from_utf8(by.to_vec()).unwrap();
+    assert_eq!(
+        affected(session, &Operation::Delete { collection: marker.clone() }, &entry),
+        1,
+        "{}",
+        subject.url
+    );
+
+    let mut namespace = subject.namespace();
+    let results =
+        [namespace.create(&collection), namespace.clear(&collection), namespace.remove(&collection.name)];
+    for result in results {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotOurs, "{}: {error}", subject.url);
+        assert!(error.to_string().contains(&collection.name), "{}: {error}", subject.url);
+    }
+    assert!(!namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"theirs"[..]), "{}", subject.url);
+    run(session, &insert(&marker), &[entry[0], Value::Text(&by), Value::Int(at)]).unwrap();
+    namespace.remove(&collection.name).unwrap();
+}
+
+pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
+    let (mut one, mut two) = (subject.namespace(), subject.namespace());
+    one.claim("first").unwrap();
+    one.claim("first").unwrap();
+    for _ in 0..2 {
+        let error = two.claim("second").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InUse, "{}: {error}", subject.url);
+    }
+    drop(one);
+    // A server may need a moment to see that a connection is gone.
+    for attempt in 0.. {
+        match two.claim("second") {
+            Ok(()) => break,
+            Err(error) => assert!(attempt < 100, "{}: not released: {error}", subject.url),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let mut three = subject.namespace();
+    assert_eq!(three.claim("third").unwrap_err().kind(), ErrorKind::InUse, "{}", subject.url);
+}
