@@ -166,7 +166,8 @@ pub struct Measurement {
     pub client_cpu_ns: u64,
     /// Service times, in nanoseconds.
     pub service: Histogram,
-    /// Mean time of one check of an answer, in nanoseconds, from a sample of them.
+    /// Median time of one check of an answer, in nanoseconds, from one in 64 of them: a sample that the scheduler
+    /// interrupted would make nonsense of a mean.
     pub verify_ns_per_op: f64,
     /// Answers compared with what they must be, byte for byte, warm-up included.
     pub reads_verified: u64,

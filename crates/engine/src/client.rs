@@ -40,8 +40,7 @@ pub(crate) struct Outcome {
     pub(crate) failed: u64,
     pub(crate) elapsed: Duration,
     pub(crate) service: Histogram,
-    pub(crate) check_time: Duration,
-    pub(crate) checks_timed: u64,
+    pub(crate) checks: Histogram,
     pub(crate) error: Option<Error>,
 }
 
@@ -69,8 +68,7 @@ impl<'a> Worker<'a> {
             failed: 0,
             elapsed: Duration::ZERO,
             service: Histogram::new(),
-            check_time: Duration::ZERO,
-            checks_timed: 0,
+            checks: Histogram::new(),
             error: None,
         };
         Self { shared, transaction, session: None, quota, outcome }
@@ -179,8 +177,7 @@ impl<'a> Worker<'a> {
     fn check(&mut self, ended: Instant) -> Result<()> {
         let checked = self.transaction.check();
         if self.outcome.completed.is_multiple_of(TIMED_CHECKS) {
-            self.outcome.check_time += ended.elapsed();
-            self.outcome.checks_timed += 1;
+            self.outcome.checks.record(ended.elapsed().as_nanos() as u64);
         }
         checked
     }

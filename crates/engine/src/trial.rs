@@ -98,7 +98,7 @@ impl Trial<'_> {
             elapsed_ns: (figures.elapsed / figures.at_work.max(1)).as_nanos() as u64,
             client_cpu_ns: cpu.as_nanos() as u64,
             service: figures.service,
-            verify_ns_per_op: figures.check_time.as_nanos() as f64 / figures.checks_timed.max(1) as f64,
+            verify_ns_per_op: figures.checks.quantile(0.5).unwrap_or_default() as f64,
             reads_verified: if self.operation.writes { 0 } else { figures.completed + figures.warmup }
                 + checked.records_read_back,
             writes_verified: checked.writes_counted,
@@ -201,8 +201,7 @@ struct Figures {
     at_work: u32,
     elapsed: Duration,
     service: Histogram,
-    check_time: Duration,
-    checks_timed: u64,
+    checks: Histogram,
     error: Option<Error>,
 }
 
@@ -218,8 +217,7 @@ impl Figures {
             at_work: 0,
             elapsed: Duration::ZERO,
             service: Histogram::new(),
-            check_time: Duration::ZERO,
-            checks_timed: 0,
+            checks: Histogram::new(),
             error: None,
         };
         for outcome in outcomes {
@@ -231,8 +229,7 @@ impl Figures {
             sum.at_work += u32::from(outcome.offered > 0);
             sum.elapsed += outcome.elapsed;
             sum.service.merge(&outcome.service);
-            sum.check_time += outcome.check_time;
-            sum.checks_timed += outcome.checks_timed;
+            sum.checks.merge(&outcome.checks);
             if let Some(error) = outcome.error {
                 sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
                 // A wrong answer says more than the connections that ended after it.

@@ -78,7 +78,11 @@ impl Engine for Memcached {
     }
 
     fn command(&self, site: &Site, _first: bool) -> Launch {
-        let launch = Launch::new(&site.installed.program).arg("--udp-port=0");
+        let mut launch = Launch::new(&site.installed.program).arg("--udp-port=0");
+        // As shipped, 64 MB: one cell of megabyte values fills it, and what it then evicts is no answer to any question.
+        if !site.spec.settings.iter().any(|(key, _)| key == "m" || key == "memory-limit") {
+            launch = launch.arg("--memory-limit=1024");
+        }
         let mut launch = match self.socket(site) {
             Some(socket) => launch.path("unix-socket", &socket),
             None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", site.port)),

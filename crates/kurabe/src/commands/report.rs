@@ -47,12 +47,12 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 
 /// The run as a table with its verdicts.
 pub(super) fn terminal(run: &Run, output: &Output) -> Result<String> {
-    let options = terminal::Options {
-        width: output.width.unwrap_or(WIDTH),
-        color: output.colour,
-        ..Default::default()
-    };
-    Ok(terminal::render(&summary(run)?, &options))
+    Ok(terminal::render(&summary(run)?, &terminal_options(output)))
+}
+
+/// How to show a table on this terminal.
+pub(super) fn terminal_options(output: &Output) -> terminal::Options {
+    terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, ..Default::default() }
 }
 
 /// Writes the page beside the run.
