@@ -42,7 +42,7 @@ fn measure(target: &str) {
     let ids: Vec<String> = (0..RECORDS).map(|n| format!("{n:072x}")).collect();
     let put = Operation::Put { collection: collection.clone() };
     let get = Operation::Get { collection: collection.clone(), fields: vec![1] };
-    for bytes in [1_000, 100_000, 1_000_000] {
+    for bytes in [1_000, 10_000, 100_000, 1_000_000] {
         let data = vec![b'x'; bytes];
         let records = (30_000_000 / bytes).min(RECORDS);
         let prepared = session.prepare(&put).unwrap();

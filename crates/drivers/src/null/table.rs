@@ -145,7 +145,7 @@ impl Table {
             *view = View { version, ..View::default() };
         }
         view.reads += 1;
-        if view.reads.is_power_of_two() && view.reads >= self.count().max(128) {
+        if view.reads >= 128 && view.reads.is_power_of_two() && view.reads >= self.count() {
             for shard in &self.shards {
                 for row in read(shard).iter() {
                     let hash = self::hash(row::parts(row).0);

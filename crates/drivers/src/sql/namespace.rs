@@ -151,11 +151,13 @@ impl<H: House> Namespace for SqlNamespace<H> {
         if !self.house.table_exists(MARKER)? {
             return Ok(Vec::new());
         }
-        // The columns of our marker are all named, so that a foreign table of its name gives an error.
+        // The columns of our marker are all named, so that a foreign table of its name gives an error; with the
+        // table, since SQLite takes a quoted name that it does not know for a text.
         let d = self.house.dialect();
-        let [name, by, at] = ["name", "made_by", "made_at"].map(|column| d.quoted(column));
-        let sql =
-            format!("SELECT {name} FROM {} WHERE {by} <> '' AND {at} > 0 ORDER BY {name}", d.quoted(MARKER));
+        let table = d.quoted(MARKER);
+        let [name, by, at] =
+            ["name", "made_by", "made_at"].map(|column| format!("{table}.{}", d.quoted(column)));
+        let sql = format!("SELECT {name} FROM {table} WHERE {by} <> '' AND {at} > 0 ORDER BY {name}");
         self.house.column(&sql).map_err(|error| match error.kind() {
             ErrorKind::Server | ErrorKind::NotFound => Error::new(
                 ErrorKind::NotOurs,

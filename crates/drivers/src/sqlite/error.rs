@@ -5,10 +5,12 @@ use rusqlite::ErrorCode;
 
 /// An error for people, with SQLite's extended result code.
 pub(super) fn explain(error: &rusqlite::Error) -> Error {
-    let rusqlite::Error::SqliteFailure(failure, message) = error else {
-        return Error::new(ErrorKind::Internal, format!("sqlite: {error}"));
+    let (failure, message) = match error {
+        rusqlite::Error::SqliteFailure(failure, Some(message)) => (failure, message.clone()),
+        rusqlite::Error::SqliteFailure(failure, None) => (failure, failure.to_string()),
+        rusqlite::Error::SqlInputError { error, msg, .. } => (error, msg.clone()),
+        other => return Error::new(ErrorKind::Internal, format!("sqlite: {other}")),
     };
-    let message = message.clone().unwrap_or_else(|| failure.to_string());
     let (kind, hint) = match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
             (ErrorKind::Server, Some("another connection held the write lock for longer than busy_timeout"))

@@ -1,15 +1,12 @@
 //! Where the database file is: a path that was named, or a temporary folder.
 
 use super::error::explain;
+use super::temporary::Temporary;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs;
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
-
-/// The start of the temporary folders' names.
-const TEMPORARY: &str = "kurabe-sqlite-";
 
 /// The numbers by which Linux knows file systems that live in memory (`statfs(2)`).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -17,7 +14,7 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// The database file.
 pub(super) struct Place {
     path: PathBuf,
-    temporary: Option<TempDir>,
+    temporary: Option<Temporary>,
 }
 
 impl Place {
@@ -31,7 +28,7 @@ impl Place {
                 .hint("name a file on a memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
         }
         if url.path.is_empty() {
-            let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(|e| {
+            let temporary = Temporary::make(&std::env::temp_dir()).map_err(|e| {
                 let folder = std::env::temp_dir();
                 Error::new(
                     ErrorKind::Environment,
@@ -39,7 +36,7 @@ impl Place {
                 )
                 .hint("set TMPDIR, or name a file: sqlite:PATH")
             })?;
-            return Ok(Self { path: folder.path().join("kurabe.db"), temporary: Some(folder) });
+            return Ok(Self { path: temporary.path().join("kurabe.db"), temporary: Some(temporary) });
         }
         Ok(Self { path: PathBuf::from(&url.path), temporary: None })
     }

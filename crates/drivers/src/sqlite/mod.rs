@@ -9,6 +9,7 @@ mod file;
 mod house;
 mod session;
 mod settings;
+mod temporary;
 
 use crate::registry::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, Placeholder, SqlNamespace, on_conflict_do_update};

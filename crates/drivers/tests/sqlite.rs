@@ -1,0 +1,173 @@
+//! What is SQLite's own: files that cannot be used, other people's tables, claims between programs.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{ConnectOptions, Driver, DurabilityClass};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind};
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+
+fn open(path: &Path, options: &str) -> Box<dyn Driver> {
+    let url = format!("sqlite:{}{options}", path.display());
+    kurabe_drivers::registry::open(&TargetUrl::parse(&url).unwrap()).unwrap()
+}
+
+fn refused(path: &Path, options: &str) -> Error {
+    open(path, options).connect(&ConnectOptions::default()).err().unwrap()
+}
+
+fn collection() -> Arc<Collection> {
+    let fields =
+        vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind: FieldType::LongBytes }];
+    Arc::new(Collection::new("kurabe_sqlite_test", fields, vec![0]))
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let error = refused(folder.path(), "");
+    assert!(error.to_string().contains("is a folder"), "{error}");
+    let error = refused(&at("no/such/folder/x.db"), "");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    std::fs::write(
+        at("text.db"),
+        "this is no database, and it is longer than a header of a hundred bytes is. ".repeat(9),
+    )
+    .unwrap();
+    let before = std::fs::read(at("text.db")).unwrap();
+    let error = refused(&at("text.db"), "");
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    assert!(error.to_string().contains("not a database"), "{error}");
+    assert_eq!(std::fs::read(at("text.db")).unwrap(), before);
+    Connection::open(at("small.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    let error = refused(&at("small.db"), "?page_size=8192");
+    assert!(error.to_string().contains("4096 bytes already"), "{error}");
+}
+
+#[test]
+fn other_tables_of_the_file_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("CREATE TABLE users (name); INSERT INTO users VALUES ('ann');").unwrap();
+    theirs.execute_batch("CREATE VIEW kurabe_sqlite_test AS SELECT 1").unwrap();
+    let schema = |connection: &Connection| -> String {
+        connection.query_row("SELECT group_concat(sql) FROM sqlite_schema", [], |row| row.get(0)).unwrap()
+    };
+    let before = schema(&theirs);
+    let driver = open(&path, "");
+    let mut namespace = driver.namespace().unwrap();
+    // A view of our name stands in the way as much as a table does.
+    let error = namespace.create(&collection()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
+    theirs.execute_batch("DROP VIEW kurabe_sqlite_test").unwrap();
+    let after_their_drop = schema(&theirs);
+    namespace.create(&collection()).unwrap();
+    namespace.remove(&collection().name).unwrap();
+    namespace.finish().unwrap();
+    assert_ne!(before, after_their_drop);
+    assert_eq!(schema(&theirs), after_their_drop);
+    let users: i64 = theirs.query_row("SELECT count(*) FROM users", [], |row| row.get(0)).unwrap();
+    assert_eq!(users, 1);
+}
+
+#[test]
+fn a_foreign_marker_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE kurabe_marker (a); INSERT INTO kurabe_marker VALUES (1)")
+        .unwrap();
+    let mut namespace = open(&path, "").namespace().unwrap();
+    for error in [
+        namespace.create(&collection()).unwrap_err(),
+        namespace.list().unwrap_err(),
+        namespace.finish().unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
+    }
+    let rows: i64 =
+        Connection::open(&path).unwrap().query_row("SELECT a FROM kurabe_marker", [], |r| r.get(0)).unwrap();
+    assert_eq!(rows, 1);
+}
+
+#[test]
+fn a_claim_holds_between_drivers_of_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let (one, two) = (open(&path, ""), open(&path, ""));
+    let mut first = one.namespace().unwrap();
+    first.claim("first").unwrap();
+    let mut second = two.namespace().unwrap();
+    let error = second.claim("second").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InUse);
+    assert!(error.to_string().contains("run first (process "), "{error}");
+    drop(first);
+    second.claim("second").unwrap();
+    drop(second);
+    assert!(!folder.path().join("x.db-kurabe.lock").exists());
+}
+
+#[test]
+fn settings_are_what_was_asked_for_and_decide_the_durability_class() {
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    for (options, class) in [
+        ("", DurabilityClass::Synced),
+        ("?synchronous=normal", DurabilityClass::OsCache),
+        ("?journal_mode=delete&synchronous=extra", DurabilityClass::Synced),
+        ("?journal_mode=off&synchronous=off&busy_timeout=250ms&cache_size=-77", DurabilityClass::OsCache),
+    ] {
+        let path = folder.path().join(format!("{}.db", options.len()));
+        let facts = open(&path, options).describe().unwrap();
+        let all: Vec<String> = facts
+            .durability_settings
+            .iter()
+            .chain(&facts.settings)
+            .map(|setting| format!("{}={}", setting.name, setting.value))
+            .collect();
+        for option in options.trim_start_matches('?').split('&').filter(|option| !option.is_empty()) {
+            let option = option.trim_end_matches("ms").to_owned();
+            assert!(all.contains(&option), "{option} is not in {all:?}");
+        }
+        // On a file system in memory nothing is synced, which the driver sees.
+        if !facts.notes.iter().any(|note| note.contains("file system in memory")) {
+            assert_eq!(facts.durability, Some(class), "{options}");
+        }
+    }
+}
+
+#[test]
+fn clients_that_write_at_once_wait_for_each_other() {
+    let driver = open(Path::new(""), "?synchronous=off");
+    driver.namespace().unwrap().create(&collection()).unwrap();
+    let insert = Operation::Insert { collection: collection() };
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (driver, insert) = (&driver, &insert);
+            scope.spawn(move || {
+                let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+                let [begin, insert, commit] = [&Operation::Begin, insert, &Operation::Commit]
+                    .map(|operation| session.prepare(operation).unwrap());
+                let mut out = Reply::new();
+                for n in 0..100 {
+                    session.execute(&begin, &[], &mut out).unwrap();
+                    let row = [Value::Int(client * 100 + n), Value::Bytes(b"x")];
+                    session.execute(&insert, &row, &mut out).unwrap();
+                    session.execute(&commit, &[], &mut out).unwrap();
+                }
+            });
+        }
+    });
+    let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+    let count = session.prepare(&Operation::Count { collection: collection() }).unwrap();
+    let mut out = Reply::new();
+    session.execute(&count, &[], &mut out).unwrap();
+    assert_eq!(out.field_int(0, 0), Some(400));
+}
