@@ -6,5 +6,6 @@
 
 mod account;
 mod common;
+mod methods;
 mod reach;
 mod types;

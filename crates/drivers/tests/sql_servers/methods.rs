@@ -1,0 +1,177 @@
+//! Every method of authentication that these servers use.
+
+use crate::common::{CLIENTS, connect, once, refusal, with};
+use kurabe_core::ErrorKind;
+use kurabe_core::driver::{ConnectOptions, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
+use kurabe_testbed::{Server, testing};
+use std::process::Command;
+
+/// The server's URL for another user.
+fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
+    let mut url = TargetUrl::parse(server.url()).unwrap();
+    url.user = None;
+    let (scheme, rest) = url.to_string().split_once("//").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let url = with(&format!("{scheme}//{user}@{rest}"), &format!("client={client}"));
+    if options.is_empty() { url } else { with(&url, options) }
+}
+
+/// Makes users through a program of the server's family, since the drivers execute no statements of a user's own.
+fn administer(server: &Server, sql: &str) {
+    let socket = server.socket().unwrap().display().to_string();
+    let output = Command::new("mariadb")
+        .args(["--no-defaults", "--user=root", "--socket", &socket, "--execute", sql])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn works(url: &str) {
+    for _ in 0..2 {
+        let mut session: Box<dyn Session> = connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
+        once(&mut *session, &Operation::Ping, &[]).unwrap();
+        session.close().unwrap();
+    }
+}
+
+fn has_mariadb_program() -> bool {
+    Command::new("mariadb").arg("--version").output().is_ok()
+}
+
+#[test]
+fn mysql_knows_us_by_its_cache_and_without_it() {
+    let Some(server) = testing::server_with("mysql", testing_tls) else { return };
+    if !has_mariadb_program() {
+        return;
+    }
+    administer(
+        &server,
+        "CREATE USER full@'%' IDENTIFIED WITH caching_sha2_password BY 'pass word';
+         CREATE USER nopass@'%' IDENTIFIED WITH caching_sha2_password BY '';
+         GRANT ALL ON kurabe.* TO full@'%'; GRANT ALL ON kurabe.* TO nopass@'%';",
+    );
+    let socket = format!("socket={}", server.socket().unwrap().display());
+    for client in CLIENTS {
+        for options in ["", "tls=require", &socket] {
+            // Forgets what it has in its cache, so that the first of two connections proves itself in full.
+            administer(&server, "FLUSH PRIVILEGES");
+            works(&as_user(&server, "full:pass%20word", client, options));
+        }
+        works(&as_user(&server, "nopass", client, ""));
+        let error = refusal(&as_user(&server, "full:wrong", client, ""));
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
+    }
+}
+
+fn testing_tls(options: kurabe_testbed::StartOptions) -> kurabe_testbed::StartOptions {
+    options.with_tls()
+}
+
+#[test]
+fn mariadb_knows_us_by_its_old_and_its_new_method() {
+    let Some(server) = testing::server("mariadb") else { return };
+    if !has_mariadb_program() {
+        return;
+    }
+    administer(
+        &server,
+        "INSTALL SONAME 'auth_ed25519';
+         CREATE USER native@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('pass word');
+         CREATE USER modern@'%' IDENTIFIED VIA ed25519 USING PASSWORD('pass word');
+         GRANT ALL ON kurabe.* TO native@'%'; GRANT ALL ON kurabe.* TO modern@'%';",
+    );
+    for client in CLIENTS {
+        works(&as_user(&server, "native:pass%20word", client, ""));
+        // The crate takes the server's content for a question here.
+        if client == "lean" {
+            works(&as_user(&server, "modern:pass%20word", client, ""));
+        }
+        for user in ["native", "modern"] {
+            let error = refusal(&as_user(&server, &format!("{user}:wrong"), client, ""));
+            assert_eq!(error.kind(), ErrorKind::Denied, "{client} {user}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_user_without_rights_is_told_so() {
+    let Some(server) = testing::server("mariadb") else { return };
+    if !has_mariadb_program() {
+        return;
+    }
+    administer(&server, "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%';");
+    for client in CLIENTS {
+        let driver = crate::common::open(&as_user(&server, "reader:x", client, "")).unwrap();
+        let mut namespace = driver.namespace().unwrap();
+        let error = namespace.create(&crate::common::table("kurabe_denied")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotPermitted, "{client}: {error}");
+    }
+}
+
+#[test]
+fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
+    for engine in crate::common::ENGINES {
+        let Some(server) = testing::server(engine) else { continue };
+        let driver = crate::common::open(server.url()).unwrap();
+        let options = ConnectOptions { timeout: std::time::Duration::from_millis(700) };
+        let mut session = driver.connect(&options).unwrap();
+        let ping = session.prepare(&Operation::Ping).unwrap();
+        let mut out = Reply::new();
+        session.execute(&ping, &[], &mut out).unwrap();
+        let mut other = driver.connect(&ConnectOptions::default()).unwrap();
+        let other_ping = other.prepare(&Operation::Ping).unwrap();
+        server.pause().unwrap();
+        // A thread that runs at this moment may still answer.
+        let error = (0..20).try_for_each(|_| session.execute(&ping, &[], &mut out));
+        server.resume().unwrap();
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{engine}: {error}");
+        // The late answer must not be taken for the answer to the next request.
+        let error = session.execute(&ping, &[], &mut out).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{engine}: {error}");
+        other.execute(&other_ping, &[], &mut out).unwrap();
+        server.kill_hard().unwrap();
+        let lost = (0..50).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            other.execute(&other_ping, &[], &mut out).err()
+        });
+        assert_eq!(lost.map(|e| e.kind()), Some(ErrorKind::ConnectionLost), "{engine}");
+    }
+}
+
+#[test]
+fn a_payload_over_the_servers_limit_is_refused_with_the_setting() {
+    use kurabe_core::value::Value;
+    let body = vec![b'x'; 3_000_000];
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::server_with(engine, |options| options.set("max_allowed_packet", "2M"))
+        else {
+            continue;
+        };
+        for client in CLIENTS {
+            let url = with(server.url(), &format!("client={client}"));
+            let driver = crate::common::open(&url).unwrap();
+            assert_eq!(
+                driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most),
+                Some(2_097_152)
+            );
+            let mut namespace = driver.namespace().unwrap();
+            let table = crate::common::table("kurabe_limit");
+            namespace.create(&table).unwrap();
+            let mut session = connect(&url).unwrap();
+            let insert = Operation::Insert { collection: table };
+            let row = |body| {
+                [Value::Text("a"), Value::Bytes(body), Value::Null, Value::Null, Value::Null, Value::Time(0)]
+            };
+            let error = once(&mut *session, &insert, &row(&body)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Limit, "{engine} {client}: {error}");
+            assert!(error.to_string().contains("max_allowed_packet"), "{engine} {client}: {error}");
+            if client == "lean" {
+                once(&mut *session, &insert, &row(&body[..1_500_000])).unwrap();
+            }
+            namespace.remove("kurabe_limit").unwrap();
+        }
+    }
+}
