@@ -13,7 +13,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::event::Event;
 use kurabe_engine::plan::{Target, cells};
-use kurabe_engine::runner::Runner;
+use kurabe_engine::runner::{House, Runner};
 use kurabe_experiments::registry;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -306,7 +306,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     };
     let mut trials = Vec::new();
     runner
-        .run(&[], &mut |event| {
+        .run(House::open_all(&targets, "sabotage").unwrap(), &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
                 trials.push(record.clone());
             }

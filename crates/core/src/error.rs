@@ -77,10 +77,14 @@ impl Error {
         self
     }
 
-    /// Puts what was being done in front of the message: `context: message`.
+    /// Puts what was being done, or where, in front of the message: `context: message`; once, where the message
+    /// begins with it already.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.message = format!("{context}: {}", self.message);
+        let context = format!("{context}: ");
+        if !self.message.starts_with(&context) {
+            self.message.insert_str(0, &context);
+        }
         self
     }
 
@@ -132,6 +136,7 @@ mod tests {
         let error = Error::new(ErrorKind::Denied, "the server refused user bob")
             .code(1045)
             .hint("check the password")
+            .context("mysql://bob@localhost")
             .context("mysql://bob@localhost");
         assert_eq!(
             error.to_string(),

@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::order;
 use crate::plan::{self, Target, dataset};
 use crate::trial::{Failure, Trial, panicked};
-use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{ConnectOptions, Namespace, Session};
 use kurabe_core::experiment::{Experiment, OperationInfo};
 use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
@@ -36,10 +36,29 @@ impl House {
             namespace.claim(run)?;
         }
         let session = target.driver.connect(&ConnectOptions::default())?;
+        // Whether collections may be made here is better known now than after an hour.
+        let probe = Collection::new(
+            format!("{NAMESPACE_PREFIX}{slot}_probe"),
+            vec![Field { name: "id", kind: FieldType::Int }],
+            vec![0],
+        );
+        namespace.create(&probe)?;
+        namespace.remove(&probe.name)?;
         let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
         // Other targets of this run may be the same server: their slots are theirs.
         house.remove(|of| of == Some(slot) || target.claims && of.is_none_or(|of| of >= slots))?;
         Ok(house)
+    }
+
+    /// Opens the namespaces of all targets of a run.
+    ///
+    /// # Errors
+    /// As for [`House::open`]; the message begins with the target's name.
+    pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
+        let open = |(slot, target): (usize, &Target)| {
+            Self::open(target, slot, targets.len(), run).map(Some).map_err(|error| error.context(&target.name))
+        };
+        targets.iter().enumerate().map(open).collect()
     }
 
     fn remove(&mut self, which: impl Fn(Option<usize>) -> bool) -> Result<usize> {
@@ -97,13 +116,14 @@ type Place = (usize, usize);
 impl Runner<'_> {
     /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
     /// operation that failed is not tried in later rounds. Gives whether every planned trial was made or is known to
-    /// fail: not where the user stopped it.
+    /// fail: not where the user stopped it. `houses` are those of [`House::open_all`].
     ///
     /// # Errors
     /// What `tell` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
     /// outcomes, not errors.
     pub fn run(
         &self,
+        mut houses: Vec<Option<House>>,
         earlier: &[TrialRecord],
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
@@ -112,7 +132,6 @@ impl Runner<'_> {
             .filter(|cell| self.cells[*cell].unavailable.is_none())
             .flat_map(|cell| (0..operations.len()).map(move |operation| (cell, operation)))
             .collect();
-        let mut houses: Vec<Option<House>> = self.targets.iter().map(|_| None).collect();
         let mut book = Book::new(earlier, &places, &operations, self.spec.rounds);
         let result = self.rounds(&places, &operations, &mut houses, &mut book, tell);
         for house in houses.iter_mut().flatten() {

@@ -124,7 +124,6 @@ fn run() -> Command {
                 .short('f')
                 .long("file")
                 .value_name("SUITE.toml")
-                .required(true)
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("A suite file; the options below go before what it says"),

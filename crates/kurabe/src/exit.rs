@@ -38,8 +38,23 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// An error about a run file, whatever its kind.
+#[derive(Debug)]
+pub(crate) struct OfRunFile(pub(crate) Error);
+
+impl std::fmt::Display for OfRunFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for OfRunFile {}
+
 /// The exit code of an error.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
+    if error.is::<OfRunFile>() {
+        return RUN_FILE;
+    }
     let Some(error) = error.downcast_ref::<Error>() else { return INTERNAL };
     match error.kind() {
         ErrorKind::Usage => USAGE,

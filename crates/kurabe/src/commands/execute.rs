@@ -13,7 +13,7 @@ use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, Tri
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::event::Event;
 use kurabe_engine::plan::{self, Target};
-use kurabe_engine::runner::Runner;
+use kurabe_engine::runner::{House, Runner};
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_record::{Resumed, Store, Writer};
@@ -82,15 +82,16 @@ fn make(
         cells,
         overhead,
     };
+    let houses = House::open_all(&opened.targets, &header.run)?;
     let mut writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };
-    measure(experiment, run, opened, &mut writer, cancel, job.html, output)
+    measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
 }
 
 /// Goes on with a run that was stopped.
 pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Output) -> Result<Exit> {
-    let Resumed { run, mut writer, .. } = resumed;
+    let Resumed { run, writer, .. } = resumed;
     if run.end.as_ref().is_some_and(|end| end.complete) {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
         output.result(&report::terminal(&run, output)?);
@@ -114,20 +115,26 @@ pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Outp
     }
     let machine = machine::facts();
     preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
-    let made = measure(experiment, run, &opened, &mut writer, &cancel, html, output);
+    let houses = House::open_all(&opened.targets, &run.header.run)?;
+    let sitting = Sitting { experiment, opened: &opened, houses, writer, cancel: &cancel, html, output };
+    let made = measure(sitting, run);
     opened.close(output);
     made
 }
 
-fn measure(
+/// What a new run and a resumed one have in common.
+struct Sitting<'a> {
     experiment: &'static dyn Experiment,
-    mut run: Run,
-    opened: &Opened,
-    writer: &mut Writer,
-    cancel: &AtomicBool,
+    opened: &'a Opened,
+    houses: Vec<Option<House>>,
+    writer: Writer,
+    cancel: &'a AtomicBool,
     html: bool,
-    output: &Output,
-) -> Result<Exit> {
+    output: &'a Output,
+}
+
+fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
+    let Sitting { experiment, opened, houses, mut writer, cancel, html, output } = sitting;
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
@@ -146,7 +153,7 @@ fn measure(
         progress: &completed,
     };
     let mut made: Vec<TrialRecord> = Vec::new();
-    let ended = runner.run(&run.trials, &mut |event| {
+    let ended = runner.run(houses, &run.trials, &mut |event| {
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
             made.push((*record).clone());

@@ -9,7 +9,7 @@ mod run;
 mod show;
 mod up;
 
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::{cli, places};
 use anyhow::Result;
@@ -51,8 +51,8 @@ fn named_run(
 ) -> Result<(kurabe_record::RunPath, kurabe_core::run::Run)> {
     let store = places::runs(matches)?;
     let wanted = matches.get_one::<String>(name).map_or("last", String::as_str);
-    let path = store.find(wanted)?;
-    let recorded = kurabe_record::read(&path)?;
+    let path = store.find(wanted).map_err(OfRunFile)?;
+    let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     for note in &recorded.notes {
         output.note(note);
     }

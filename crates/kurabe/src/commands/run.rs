@@ -2,7 +2,7 @@
 
 use super::execute::{Job, execute, go_on};
 use super::named_run;
-use crate::exit::Exit;
+use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
 use crate::places;
 use crate::suite::Request;
@@ -18,7 +18,9 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (request, matches) = match matches.subcommand() {
         Some((name, matches)) => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches),
         None => {
-            let suite = matches.get_one::<PathBuf>("suite").ok_or_else(|| Error::usage("nothing to run"))?;
+            let Some(suite) = matches.get_one::<PathBuf>("suite") else {
+                return Err(no_experiment(matches).into());
+            };
             (Request::of_suite(suite, matches)?, matches)
         }
     };
@@ -30,6 +32,15 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         dry: matches.get_flag("dry-run"),
     };
     execute(job, output)
+}
+
+/// What is wrong where neither an experiment nor a suite is named: most likely a misspelt experiment.
+fn no_experiment(matches: &ArgMatches) -> Error {
+    let first = matches.get_one::<String>("target").map_or("", String::as_str);
+    match registry::find(first) {
+        Err(error) if !first.contains(':') && !first.is_empty() => error,
+        _ => Error::usage("no experiment is named").hint("write 'kurabe run session', or -f SUITE.toml"),
+    }
 }
 
 /// The same again, as a new run: same axes, seed, rounds and times.
@@ -49,8 +60,9 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 /// Goes on with a run that was stopped.
 pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let store = places::runs(matches)?;
-    let path = store.find(matches.get_one::<String>("run").map_or("last", String::as_str))?;
-    let resumed = store.resume(&path)?;
+    let path =
+        store.find(matches.get_one::<String>("run").map_or("last", String::as_str)).map_err(OfRunFile)?;
+    let resumed = store.resume(&path).map_err(OfRunFile)?;
     for note in &resumed.notes {
         output.note(note);
     }

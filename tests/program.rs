@@ -1,0 +1,269 @@
+//! The program as a user meets it: its answers to nonsense, its exit codes, kills in the middle.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A place for runs that is removed with the test.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kurabe"));
+        command.args(args).env("KURABE_RUNS", self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Answer {
+        Answer::of(&self.command(args).output().unwrap())
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The run file of the only run, once it holds so many trials.
+    fn wait_for_trials(&self, trials: usize) -> PathBuf {
+        let until = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < until {
+            for entry in std::fs::read_dir(self.0.path()).unwrap().flatten() {
+                let file = entry.path().join("run.jsonl");
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                if text.lines().filter(|line| line.starts_with("{\"trial\"")).count() >= trials {
+                    return file;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no run with {trials} trials appeared");
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A run that takes seconds, in many short trials.
+const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--budget", "20s", "--rounds", "20"];
+/// A run that takes no time.
+const SHORT: [&str; 13] = [
+    "run",
+    "session",
+    "null:",
+    "--payload",
+    "1k",
+    "--layout",
+    "blob",
+    "--compress",
+    "none,lz4",
+    "--requests",
+    "100",
+    "--rounds",
+    "3",
+];
+
+fn interrupt(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn trials(file: &Path) -> usize {
+    std::fs::read_to_string(file).unwrap().lines().filter(|line| line.starts_with("{\"trial\"")).count()
+}
+
+#[test]
+fn nonsense_gets_one_clear_error_and_its_exit_code() {
+    let place = Place::new();
+    for (args, code, part) in [
+        (&["run", "session", "foo:"][..], 2, "no driver for 'foo:'"),
+        (&["run", "session", "postgress://x"], 2, "did you mean 'postgres:'?"),
+        (&["run", "session", "mysql://root@127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
+        (&["run", "session", "memcached://127.0.0.1:1"], 3, "nothing listens at 127.0.0.1:1"),
+        (&["run", "session", "--payload", "1x"], 2, "'1x' is not a size"),
+        (&["run", "session", "--payload", "10 TB"], 2, "out of range"),
+        (&["run", "session", "--clients", "0"], 2, "out of range"),
+        (&["run", "session", "--layout", "blub"], 2, "did you mean 'blob'?"),
+        (&["run", "session", "--rounds", "0"], 2, "out of range"),
+        (&["run", "sesion"], 2, "did you mean 'session'?"),
+        (&["run", "session", "up:postgress"], 2, "did you mean up:postgres?"),
+        (&["run", "session", "sqlite:/no/such/folder/x.db"], 3, "there is no folder"),
+        (&["run", "-f", "/no/such/suite.toml"], 2, "cannot be read"),
+        (&["show", "nothing"], 5, "there are no runs"),
+        (&["report"], 5, "there are no runs"),
+        (&["resume", "last"], 5, "there are no runs"),
+        (&["frobnicate"], 2, "unrecognized subcommand"),
+    ] {
+        let answer = place.run(args);
+        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+        assert!(!answer.err.contains("panicked"), "{answer:?}");
+        assert!(answer.out.is_empty(), "{args:?}: {answer:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 0, "an error left a run behind");
+}
+
+#[test]
+fn a_misspelt_key_in_a_suite_is_named_with_the_right_one() {
+    let place = Place::new();
+    let suite = place.0.path().join("mine.toml");
+    std::fs::write(&suite, "experiment = 'session'\nruonds = 3\n").unwrap();
+    let answer = place.run(&["run", "-f", suite.to_str().unwrap()]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("did you mean 'rounds'?"), "{answer:?}");
+}
+
+#[test]
+fn a_run_is_shown_reported_and_repeated() {
+    let place = Place::new();
+    let answer = place.run(&SHORT);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.out.contains("ops/s"), "{answer:?}");
+
+    let report = place.run(&["report", "--format", "json"]).json();
+    assert_eq!(report["experiment"], "session");
+    let cells = report["cells"].as_array().unwrap();
+    // Two cells and the repeat, two operations.
+    assert_eq!(cells.len(), 6);
+    for cell in cells {
+        assert_eq!(cell["status"], "ok");
+        assert!(cell["ops_per_second"]["median"].as_f64().unwrap() > 0.0);
+        assert!(cell["verified"]["mismatches"] == 0);
+    }
+    assert!(report["noise_floor"].as_f64().is_some());
+    assert!(report["overhead_ns_per_op"].as_f64().unwrap() > 0.0);
+
+    let csv = place.run(&["report", "--format", "csv"]).out;
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+    assert!(place.run(&["report", "--format", "md"]).out.starts_with("# "));
+    let page = place.run(&["report"]).out;
+    let page = std::fs::read_to_string(page.trim()).unwrap();
+    assert!(page.contains("<svg") && !page.contains("http://"), "a page that needs a network");
+
+    let again = place.run(&["rerun", "last"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let names: Vec<String> = place.run(&["show"]).out.lines().map(str::to_owned).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let first = |line: &String| line.split(' ').next().unwrap().to_owned();
+    let compared = place.run(&["compare", &first(&names[1]), &first(&names[0])]);
+    assert_eq!(compared.code, Some(0), "{compared:?}");
+    assert!(compared.out.contains("different times"), "{compared:?}");
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_measures_nothing() {
+    let place = Place::new();
+    let mut args = SHORT.to_vec();
+    args.push("--dry-run");
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("2 cells") && answer.err.contains("3 rounds"), "{answer:?}");
+    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
+    let place = Place::new();
+    let child = place.spawn(&LONG);
+    let file = place.wait_for_trials(5);
+    interrupt(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+    let kept = trials(&file);
+    assert!(kept >= 5);
+    let before = std::fs::read_to_string(&file).unwrap();
+
+    let resumed = place.run(&["resume", "last"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    // Eight cells and the repeat, two operations, twenty rounds; what was there before stays as it was.
+    assert_eq!(trials(&file), 9 * 2 * 20);
+    let after = std::fs::read_to_string(&file).unwrap();
+    let kept_lines: Vec<&str> = before.lines().filter(|line| line.starts_with("{\"trial\"")).collect();
+    assert!(kept_lines.iter().all(|line| after.contains(line)));
+    let again = place.run(&["resume", "last"]);
+    assert!(again.err.contains("complete"), "{again:?}");
+}
+
+#[test]
+fn kill_9_loses_no_trial_that_was_recorded() {
+    let place = Place::new();
+    let mut child = place.spawn(&LONG);
+    let file = place.wait_for_trials(4);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = trials(&file);
+    assert!(kept >= 4);
+    let shown = place.run(&["show", "last"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    // A torn last line, as a kill in the middle of a write leaves it, is no obstacle either.
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("{\"trial\":{\"round\":0,\"ce");
+    std::fs::write(&file, text).unwrap();
+    let resumed = place.run(&["resume", "last"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(trials(&file), 9 * 2 * 20);
+}
+
+#[test]
+fn a_damaged_run_is_named_and_hides_no_other() {
+    let place = Place::new();
+    assert_eq!(place.run(&SHORT).code, Some(0));
+    let damaged = place.0.path().join("20000101-000000-session");
+    std::fs::create_dir(&damaged).unwrap();
+    std::fs::write(damaged.join("run.jsonl"), b"\x00\xffnonsense\n").unwrap();
+    let listed = place.run(&["show"]);
+    assert_eq!(listed.out.lines().count(), 2, "{listed:?}");
+    assert!(listed.out.contains("damaged"), "{listed:?}");
+    let shown = place.run(&["show", "20000101"]);
+    assert_eq!(shown.code, Some(5), "{shown:?}");
+    assert!(shown.err.contains("run.jsonl"), "{shown:?}");
+    assert_eq!(place.run(&["show", "last"]).code, Some(0));
+}
+
+#[test]
+fn two_runs_at_once_on_one_target_are_refused() {
+    let place = Place::new();
+    let file = place.0.path().join("shared.db");
+    let url = format!("sqlite:{}", file.display());
+    let mut args = LONG.to_vec();
+    args[2] = &url;
+    let mut first = place.spawn(&args);
+    place.wait_for_trials(2);
+    let second = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(second.err.contains("in use by run"), "{second:?}");
+    assert_eq!(second.code, Some(3), "{second:?}");
+    // The claim went with the process that held it.
+    let third = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
+    assert_eq!(third.code, Some(0), "{third:?}");
+}
+
+#[test]
+fn completions_name_the_experiments() {
+    let answer = Place::new().run(&["completions", "bash"]);
+    assert_eq!(answer.code, Some(0));
+    assert!(answer.out.contains("session"), "{answer:?}");
+}
