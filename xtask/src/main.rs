@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 
 mod apt;
+mod bench;
 mod mysql_root;
 mod setup;
 mod shell;
@@ -21,6 +22,7 @@ type Outcome = Result<(), String>;
 type Chore = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const CHORES: &[Chore] = &[
+    ("bench", "measure again what the documentation claims: overhead, aa", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     ("test", "setup, then all tests of the workspace; arguments go to cargo test", test::run),
 ];

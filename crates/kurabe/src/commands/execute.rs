@@ -83,7 +83,7 @@ fn make(
         overhead,
     };
     let houses = House::open_all(&opened.targets, &header.run)?;
-    let mut writer = job.store.create(&header)?;
+    let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };
     measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)

@@ -1,0 +1,78 @@
+//! `cargo xtask bench NAME`: what the documentation claims in figures, measured again.
+//!
+//! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
+//! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+use crate::shell;
+
+/// How often the comparison of two identical targets is repeated.
+const REPEATS: u32 = 50;
+
+/// The run that is repeated unless another is given: two targets of one kind, few cells, so that it ends in minutes.
+const AA: [&str; 10] =
+    ["sqlite:", "sqlite:", "--payload", "1k,10k", "--layout", "blob", "--compress", "none", "--budget", "6s"];
+
+pub fn run(args: &[String]) -> Outcome {
+    match args.first().map(String::as_str) {
+        Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
+        Some("aa") => aa(&args[1..]),
+        _ => Err("which? There are: overhead, aa".to_owned()),
+    }
+}
+
+fn cargo(args: &[&str]) -> Outcome {
+    let status = Command::new(env!("CARGO")).args(args).status().map_err(|e| format!("cargo: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
+}
+
+/// Runs the experiment on two identical targets again and again. A run counts as wrong if any of its verdicts calls
+/// one of them faster or slower; at most one in twenty may.
+fn aa(args: &[String]) -> Outcome {
+    cargo(&["build", "--release", "--package", "kurabe"])?;
+    let given = args.first().map(|text| text.parse::<u32>());
+    let repeats =
+        given.transpose().map_err(|_| "the number of repeats is no number".to_owned())?.unwrap_or(REPEATS);
+    let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
+    let arguments = if own.is_empty() { AA.to_vec() } else { own };
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let program = target.join("release/kurabe");
+    let runs = std::env::temp_dir().join(format!("kurabe-aa-{}", std::process::id()));
+    let kurabe = |first: &[&str], rest: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(first).args(rest).env("KURABE_RUNS", &runs).stdin(Stdio::null());
+        shell::run(&mut command, &format!("kurabe {}", first.join(" ")))
+    };
+    println!("kurabe run session {}", arguments.join(" "));
+    let (mut wrong, mut comparisons, mut wrong_comparisons) = (0, 0, 0);
+    for repeat in 1..=repeats {
+        kurabe(&["run", "session", "--quiet", "--no-html"], &arguments)?;
+        let report = kurabe(&["report", "--format", "json"], &[])?;
+        // The report is our own contract: one `result` for each verdict, on a line of its own.
+        let results: Vec<&str> =
+            report.lines().map(str::trim).filter(|line| line.starts_with("\"result\":")).collect();
+        let called = results.iter().filter(|line| line.contains("faster") || line.contains("slower")).count();
+        if results.is_empty() {
+            return Err("a report without a verdict".to_owned());
+        }
+        comparisons += results.len();
+        wrong_comparisons += called;
+        wrong += u32::from(called > 0);
+        println!(
+            "{repeat:3}: {} comparisons, {called} called different; {wrong} of {repeat} runs wrong",
+            results.len()
+        );
+    }
+    let _ = std::fs::remove_dir_all(&runs);
+    println!(
+        "{wrong} of {repeats} runs, {wrong_comparisons} of {comparisons} comparisons called one of two equals faster"
+    );
+    if f64::from(wrong) > 0.05 * f64::from(repeats) {
+        Err("more than one run in twenty".to_owned())
+    } else {
+        Ok(())
+    }
+}
