@@ -32,6 +32,7 @@ pub struct Reply {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     rows: usize,
+    width: usize,
     affected: u64,
 }
 
@@ -42,10 +43,12 @@ impl Reply {
     }
 
     /// Forgets the last answer and keeps the buffers. A driver calls it first in `execute`.
+    #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.slots.clear();
         self.rows = 0;
+        self.width = 0;
         self.affected = 0;
     }
 
@@ -55,16 +58,19 @@ impl Reply {
     }
 
     /// Appends a whole number to the current row.
+    #[inline]
     pub fn push_int(&mut self, value: i64) {
         self.slots.push(Slot::Int(value));
     }
 
     /// Appends a moment to the current row, in microseconds since 1970-01-01 00:00 UTC.
+    #[inline]
     pub fn push_time(&mut self, micros: i64) {
         self.slots.push(Slot::Time(micros));
     }
 
     /// Appends text or bytes to the current row.
+    #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -87,7 +93,12 @@ impl Reply {
     }
 
     /// Ends the current row. All rows of a reply have the same number of fields.
+    #[inline]
     pub fn end_row(&mut self) {
+        if self.rows == 0 {
+            // Kept rather than divided out at each look at a field, which costs more than the look.
+            self.width = self.slots.len();
+        }
         self.rows += 1;
     }
 
@@ -102,16 +113,19 @@ impl Reply {
     }
 
     /// How many rows came back.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// How many fields each row has.
+    #[inline]
     pub fn width(&self) -> usize {
-        self.slots.len().checked_div(self.rows).unwrap_or(0)
+        self.width
     }
 
     /// A field of the reply; `None` where there is no such row or field. Text comes as [`Value::Bytes`].
+    #[inline]
     pub fn field(&self, row: usize, field: usize) -> Option<Value<'_>> {
         let width = self.width();
         if field >= width {
@@ -126,6 +140,7 @@ impl Reply {
     }
 
     /// The bytes of a text or bytes field; `None` where the field is absent or of another type.
+    #[inline]
     pub fn field_bytes(&self, row: usize, field: usize) -> Option<&[u8]> {
         match self.field(row, field)? {
             Value::Bytes(bytes) => Some(bytes),
@@ -134,6 +149,7 @@ impl Reply {
     }
 
     /// A whole number field; `None` where the field is absent or of another type.
+    #[inline]
     pub fn field_int(&self, row: usize, field: usize) -> Option<i64> {
         match self.field(row, field)? {
             Value::Int(value) => Some(value),
