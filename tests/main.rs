@@ -3,3 +3,5 @@
 mod conformance;
 mod program;
 mod sabotage;
+mod servers;
+mod support;

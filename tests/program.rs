@@ -1,69 +1,6 @@
 //! The program as a user meets it: its answers to nonsense, its exit codes, kills in the middle.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-/// A place for runs that is removed with the test.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kurabe"));
-        command.args(args).env("KURABE_RUNS", self.0.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Answer {
-        Answer::of(&self.command(args).output().unwrap())
-    }
-
-    fn spawn(&self, args: &[&str]) -> Child {
-        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-
-    /// The run file of the only run, once it holds so many trials.
-    fn wait_for_trials(&self, trials: usize) -> PathBuf {
-        let until = Instant::now() + Duration::from_secs(60);
-        while Instant::now() < until {
-            for entry in std::fs::read_dir(self.0.path()).unwrap().flatten() {
-                let file = entry.path().join("run.jsonl");
-                let text = std::fs::read_to_string(&file).unwrap_or_default();
-                if text.lines().filter(|line| line.starts_with("{\"trial\"")).count() >= trials {
-                    return file;
-                }
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("no run with {trials} trials appeared");
-    }
-}
-
-#[derive(Debug)]
-struct Answer {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Answer {
-    fn of(output: &Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
-    fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
+use crate::support::{Answer, Place, signal, trials};
 
 /// A run that takes seconds, in many short trials.
 const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--budget", "20s", "--rounds", "20"];
@@ -83,15 +20,6 @@ const SHORT: [&str; 13] = [
     "--rounds",
     "3",
 ];
-
-fn interrupt(child: &Child, signal: &str) {
-    let status = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-fn trials(file: &Path) -> usize {
-    std::fs::read_to_string(file).unwrap().lines().filter(|line| line.starts_with("{\"trial\"")).count()
-}
 
 #[test]
 fn nonsense_gets_one_clear_error_and_its_exit_code() {
@@ -121,13 +49,13 @@ fn nonsense_gets_one_clear_error_and_its_exit_code() {
         assert!(!answer.err.contains("panicked"), "{answer:?}");
         assert!(answer.out.is_empty(), "{args:?}: {answer:?}");
     }
-    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 0, "an error left a run behind");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
 }
 
 #[test]
 fn a_misspelt_key_in_a_suite_is_named_with_the_right_one() {
     let place = Place::new();
-    let suite = place.0.path().join("mine.toml");
+    let suite = place.path().join("mine.toml");
     std::fs::write(&suite, "experiment = 'session'\nruonds = 3\n").unwrap();
     let answer = place.run(&["run", "-f", suite.to_str().unwrap()]);
     assert_eq!(answer.code, Some(2));
@@ -179,7 +107,7 @@ fn a_dry_run_shows_the_plan_and_measures_nothing() {
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("2 cells") && answer.err.contains("3 rounds"), "{answer:?}");
-    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -187,7 +115,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
     let place = Place::new();
     let child = place.spawn(&LONG);
     let file = place.wait_for_trials(5);
-    interrupt(&child, "-INT");
+    signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.err.contains("kurabe resume"), "{answer:?}");
@@ -230,7 +158,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
 fn a_damaged_run_is_named_and_hides_no_other() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
-    let damaged = place.0.path().join("20000101-000000-session");
+    let damaged = place.path().join("20000101-000000-session");
     std::fs::create_dir(&damaged).unwrap();
     std::fs::write(damaged.join("run.jsonl"), b"\x00\xffnonsense\n").unwrap();
     let listed = place.run(&["show"]);
@@ -245,7 +173,7 @@ fn a_damaged_run_is_named_and_hides_no_other() {
 #[test]
 fn two_runs_at_once_on_one_target_are_refused() {
     let place = Place::new();
-    let file = place.0.path().join("shared.db");
+    let file = place.path().join("shared.db");
     let url = format!("sqlite:{}", file.display());
     let mut args = LONG.to_vec();
     args[2] = &url;

@@ -1,0 +1,5 @@
+//! The program on real servers, as a user meets them: what it measures there, what it refuses and why, and what it
+//! leaves behind, which is nothing.
+
+mod cells;
+mod common;

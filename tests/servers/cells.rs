@@ -1,0 +1,109 @@
+//! What is measured: sizes, layouts, connections and statements on every engine, all of it verified.
+
+use super::common::{
+    BRIEF, SERVERS, ask_memcached, assert_all_verified, assert_verified, cells, installed, session, tables,
+};
+use crate::support::Place;
+use kurabe_testbed::testing;
+
+#[test]
+fn one_run_measures_and_verifies_small_and_large_sessions_on_every_engine() {
+    let engines = installed();
+    let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
+    let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
+    let place = Place::new();
+    let rest = "--payload 1k,1m --layout blob,rows --compress none --requests 20 --records 10 --rounds 1";
+    let rest: Vec<&str> = rest.split(' ').collect();
+    let answer = place.run(&session(&targets, &rest));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    // Two sizes, two layouts, two operations; and the baseline's repeat.
+    assert_eq!(cells(&report).len(), targets.len() * 8 + 2);
+    for cell in cells(&report) {
+        let target = cell["target"].as_str().unwrap();
+        assert!(!cell["version"].as_str().unwrap().is_empty(), "{cell:#}");
+        assert_eq!(cell["durability"], if target == "memcached" { "memory" } else { "synced" }, "{cell:#}");
+        if target == "memcached" && cell["axes"]["layout"] == "rows" {
+            assert_eq!(cell["status"], "unavailable", "{cell:#}");
+            assert!(cell["reason"].as_str().unwrap().contains("several values"), "{cell:#}");
+        } else {
+            assert_verified(cell);
+        }
+    }
+    for engine in engines {
+        assert!(cells(&report).iter().any(|cell| cell["target"] == engine), "{engine} was not measured");
+    }
+}
+
+#[test]
+fn a_run_leaves_nothing_behind_on_a_server_that_stays() {
+    for engine in SERVERS {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let answer = place.run(&session(&[server.url()], &BRIEF));
+        assert_all_verified(&place, &answer);
+        if engine == "memcached" {
+            for key in ["kurabe_marker", "kurabe_claim"] {
+                assert_eq!(ask_memcached(&server, &format!("get {key}")), "END", "{key}");
+            }
+        } else {
+            assert_eq!(tables(&server).unwrap_or_default(), "", "{engine}");
+        }
+    }
+}
+
+#[test]
+fn a_payload_over_the_servers_limit_is_a_reason_beside_its_cell_and_the_run_goes_on() {
+    for (engine, settings, setting) in [
+        ("mysql", &[("max_allowed_packet", "1M")][..], "max_allowed_packet"),
+        ("mariadb", &[("max_allowed_packet", "1M")], "max_allowed_packet"),
+        ("memcached", &[], "item size"),
+    ] {
+        let chosen = |options| {
+            settings.iter().fold(options, |options: kurabe_testbed::StartOptions, (name, value)| {
+                options.set(*name, *value)
+            })
+        };
+        let Some(server) = testing::server_with(engine, chosen) else { continue };
+        let place = Place::new();
+        let mut args = session(&[server.url()], &BRIEF);
+        args.extend(["--payload", "2m"]);
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(answer.err.contains(setting), "not said before the run: {answer:?}");
+        let report = place.report();
+        let (large, small): (Vec<_>, Vec<_>) =
+            cells(&report).iter().partition(|cell| cell["axes"]["payload"] == 2_000_000);
+        assert_eq!((large.len(), small.len()), (2, 4), "{report:#}");
+        small.into_iter().for_each(assert_verified);
+        for cell in large {
+            assert_eq!(cell["status"], "unavailable", "{cell:#}");
+            assert!(cell["reason"].as_str().unwrap().contains(setting), "{cell:#}");
+        }
+    }
+}
+
+#[test]
+fn connections_and_statements_of_each_request_and_many_clients_are_verified_everywhere() {
+    let axes = "--connection kept,per-request --statement once,per-request --clients 1,8";
+    let axes: Vec<&str> = axes.split(' ').chain(BRIEF).collect();
+    for engine in SERVERS {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let answer = place.run(&session(&[server.url()], &axes));
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        assert_eq!(cells(&report).len(), 8 * 2 + 2);
+        for cell in cells(&report) {
+            if engine == "memcached" && cell["axes"]["statement"] == "per-request" {
+                assert_eq!(cell["status"], "unavailable", "{cell:#}");
+                assert!(cell["reason"].as_str().unwrap().contains("no statements"), "{cell:#}");
+            } else {
+                assert_verified(cell);
+            }
+        }
+    }
+    let place = Place::new();
+    let answer = place.run(&session(&["sqlite:"], &axes));
+    assert_all_verified(&place, &answer);
+}

@@ -1,0 +1,142 @@
+//! What the tests of the program share: a place for its runs, and its answers.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The program.
+pub(crate) const KURABE: &str = env!("CARGO_BIN_EXE_kurabe");
+
+/// A place for runs, and a home of its own, that are removed with the test.
+pub(crate) struct Place {
+    runs: PathBuf,
+    home: PathBuf,
+    _folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [runs, home] = ["runs", "home"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&runs).unwrap();
+        std::fs::create_dir(&home).unwrap();
+        Self { runs, home, _folder: folder }
+    }
+
+    /// The folder of all runs.
+    pub(crate) fn path(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The home of whoever runs the program.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The program, as no user has set it up: neither passwords nor names come from the tester's own environment.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(KURABE);
+        command.args(args);
+        self.settle(&mut command);
+        command
+    }
+
+    /// The program as a child of a shell that runs `before` first: `ulimit -n 100`.
+    pub(crate) fn command_after(&self, before: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{before} && exec \"$0\" \"$@\""), KURABE]).args(args);
+        self.settle(&mut command);
+        command
+    }
+
+    fn settle(&self, command: &mut Command) {
+        command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
+        // Servers that the distribution lacks are found in the cache of whoever tests.
+        command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
+        for name in ["PGUSER", "PGPASSWORD", "PGPASSFILE", "PGHOST", "PGPORT", "PGDATABASE", "MYSQL_PWD"] {
+            command.env_remove(name);
+        }
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Answer {
+        Answer::of(&self.command(args).output().unwrap())
+    }
+
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        piped(&mut self.command(args))
+    }
+
+    /// The report of the newest run, as programs read it.
+    pub(crate) fn report(&self) -> serde_json::Value {
+        self.run(&["report", "--format", "json"]).json()
+    }
+
+    /// The run file of the only run, once it holds so many trials.
+    pub(crate) fn wait_for_trials(&self, wanted: usize) -> PathBuf {
+        let find = || {
+            let entries = std::fs::read_dir(self.path()).unwrap().flatten();
+            entries.map(|entry| entry.path().join("run.jsonl")).find(|file| trials(file) >= wanted)
+        };
+        eventually(60, find).unwrap_or_else(|| panic!("no run with {wanted} trials appeared"))
+    }
+}
+
+/// Where the testbed looks for servers, whatever home the program is given.
+fn cache() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("KURABE_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("kurabe")))
+        .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")))
+}
+
+/// Starts a program with pipes to read from.
+pub(crate) fn piped(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// How many trials a run file holds; none where there is no file.
+pub(crate) fn trials(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("{\"trial\"")).count()
+}
+
+/// What `find` finds within so many seconds.
+pub(crate) fn eventually<T>(seconds: u64, mut find: impl FnMut() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        let found = find();
+        if found.is_some() || Instant::now() >= until {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal to a process that this test started.
+pub(crate) fn signal(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// How the program ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Answer {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
