@@ -159,8 +159,8 @@ pub struct Measurement {
     pub retries: u64,
     /// Transactions before the measured phase: executed, verified, in no figure.
     pub warmup: u64,
-    /// The measured phase, in nanoseconds: the mean over clients of the time from their common start to the end of
-    /// their own last transaction, so that one straggler does not stretch it for all.
+    /// The measured phase, in nanoseconds: the mean over clients of the time from their common start to when
+    /// each had made and checked its own last transaction, so that one straggler does not stretch it for all.
     pub elapsed_ns: u64,
     /// CPU time of the whole process in the measured phase, in nanoseconds.
     pub client_cpu_ns: u64,

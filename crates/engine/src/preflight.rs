@@ -1,7 +1,10 @@
-//! What would stop a run in its middle, found before it starts: connections, open files, memory.
+//! What would stop a run in its middle, found before it starts: connections, open files, memory,
+//! tables in the way.
 
 use crate::plan::{Target, dataset};
+use crate::runner::House;
 use kurabe_core::experiment::Experiment;
+use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -61,6 +64,30 @@ pub fn check(
                 format!("the store of one cell would hold {}", units::size(demand.loaded_bytes)),
             )
             .hint("ask for fewer --records or a smaller --payload"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that what the cells are going to make stands in nobody's way, and removes what earlier runs left of it.
+///
+/// # Errors
+/// [`NotOurs`](ErrorKind::NotOurs), naming the collection that someone else made; or the server's error.
+pub fn room(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    targets: &[Target],
+    cells: &[CellRecord],
+    houses: &mut [Option<House>],
+) -> Result<()> {
+    for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
+        let Some(house) = &mut houses[cell.target] else { continue };
+        let demand = experiment.workload(&cell.axes, &dataset(spec, cell.target))?.demand();
+        for collection in demand.operations.iter().filter_map(Operation::collection) {
+            house
+                .namespace
+                .remove(&collection.name)
+                .map_err(|error| error.context(&targets[cell.target].name))?;
         }
     }
     Ok(())

@@ -15,7 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A claimed namespace and a session beside it: what loads, clears and checks, apart from the clients.
+/// A claimed namespace and a session beside it: what loads, clears and checks, apart from the clients. What the run made
+/// there goes with it, as far as the server can still be reached.
 pub struct House {
     /// Where collections are made and removed.
     pub namespace: Box<dyn Namespace>,
@@ -36,15 +37,15 @@ impl House {
             namespace.claim(run)?;
         }
         let session = target.driver.connect(&ConnectOptions::default())?;
+        let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
         // Whether collections may be made here is better known now than after an hour.
         let probe = Collection::new(
             format!("{NAMESPACE_PREFIX}{slot}_probe"),
             vec![Field { name: "id", kind: FieldType::Int }],
             vec![0],
         );
-        namespace.create(&probe)?;
-        namespace.remove(&probe.name)?;
-        let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
+        house.namespace.create(&probe)?;
+        house.namespace.remove(&probe.name)?;
         // Other targets of this run may be the same server: their slots are theirs.
         house.remove(|of| of == Some(slot) || target.claims && of.is_none_or(|of| of >= slots))?;
         Ok(house)
@@ -56,7 +57,9 @@ impl House {
     /// As for [`House::open`]; the message begins with the target's name.
     pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
-            Self::open(target, slot, targets.len(), run).map(Some).map_err(|error| error.context(&target.name))
+            Self::open(target, slot, targets.len(), run)
+                .map(Some)
+                .map_err(|error| error.context(&target.name))
         };
         targets.iter().enumerate().map(open).collect()
     }
@@ -74,14 +77,17 @@ impl House {
         Ok(kept)
     }
 
-    /// Removes everything that the run made here.
-    ///
-    /// # Errors
-    /// The server's error.
-    pub fn clean_up(&mut self) -> Result<()> {
+    fn clean_up(&mut self) -> Result<()> {
         self.loaded.clear();
         let slot = self.slot;
         if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        // Best effort: what is left is removed by the next run that claims the namespace.
+        let _ = self.clean_up();
     }
 }
 
@@ -134,9 +140,12 @@ impl Runner<'_> {
             .collect();
         let mut book = Book::new(earlier, &places, &operations, self.spec.rounds);
         let result = self.rounds(&places, &operations, &mut houses, &mut book, tell);
-        for house in houses.iter_mut().flatten() {
-            // A server that died has nothing left to clean; one that lives is cleaned by the next run's claim too.
-            let _ = house.clean_up();
+        for (slot, house) in houses.into_iter().enumerate() {
+            // A trial that failed gave its house up, and could not clean it where the connection was lost. A server that
+            // died has nothing left to clean.
+            if house.is_none() {
+                let _ = House::open(&self.targets[slot], slot, self.targets.len(), self.run);
+            }
         }
         result?;
         Ok(!self.cancel.load(Ordering::Relaxed))
