@@ -1,4 +1,5 @@
 //! Every driver and every experiment on real servers, through the libraries and through the program.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod conformance;
 mod program;
