@@ -77,7 +77,11 @@ impl House {
         Ok(kept)
     }
 
-    fn clean_up(&mut self) -> Result<()> {
+    /// Removes everything that the run made here, and says whether that was possible.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn clean_up(&mut self) -> Result<()> {
         self.loaded.clear();
         let slot = self.slot;
         if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }

@@ -82,7 +82,8 @@ fn make(
         cells,
         overhead,
     };
-    let houses = House::open_all(&opened.targets, &header.run)?;
+    let mut houses = House::open_all(&opened.targets, &header.run)?;
+    preflight::room(experiment, spec, &opened.targets, &header.cells, &mut houses)?;
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };
@@ -115,7 +116,8 @@ pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Outp
     }
     let machine = machine::facts();
     preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
-    let houses = House::open_all(&opened.targets, &run.header.run)?;
+    let mut houses = House::open_all(&opened.targets, &run.header.run)?;
+    preflight::room(experiment, &run.header.spec, &opened.targets, &run.header.cells, &mut houses)?;
     let sitting = Sitting { experiment, opened: &opened, houses, writer, cancel: &cancel, html, output };
     let made = measure(sitting, run);
     opened.close(output);

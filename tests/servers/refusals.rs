@@ -1,0 +1,130 @@
+//! What is refused before anything is measured, with one clear error and the right exit code.
+
+use super::common::{BRIEF, SQL, assert_all_verified, by, session, sql, superuser, tables};
+use crate::support::{Answer, Place};
+use kurabe_testbed::testing;
+
+/// That the answer is one error for a target that cannot be used, which says all of `parts`, and that there is no run.
+fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let errors: Vec<&str> = answer.err.lines().filter(|line| line.starts_with("kurabe: ")).collect();
+    assert_eq!(errors.len(), 1, "{answer:?}");
+    for part in parts {
+        assert!(errors[0].contains(part), "'{part}' is not in: {answer:?}");
+    }
+    assert!(!answer.err.contains("panicked") && answer.out.is_empty(), "{answer:?}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "there is a run: {answer:?}");
+}
+
+#[test]
+fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settings_name() {
+    for (engine, name, value, shown) in [
+        ("postgres", "max_connections", 20, "max_connections"),
+        ("mysql", "max_connections", 20, "max_connections"),
+        ("mariadb", "max_connections", 20, "max_connections"),
+        // Fewer than this and it does not start.
+        ("memcached", "c", 40, "maxconns"),
+    ] {
+        let Some(server) = testing::server_with(engine, |options| options.set(name, value)) else { continue };
+        let place = Place::new();
+        let mut args = session(&[server.url()], &BRIEF);
+        args.extend(["--clients", "1,50"]);
+        let answer = place.run(&args);
+        assert_refused(&place, &answer, &[shown, "52 connections", "--clients"]);
+    }
+}
+
+#[test]
+fn as_many_clients_as_the_server_takes_are_let_in() {
+    for engine in SQL {
+        let Some(server) = testing::server_with(engine, |options| options.set("max_connections", 20)) else {
+            continue;
+        };
+        let place = Place::new();
+        let mut args = session(&[server.url()], &BRIEF);
+        args.extend(["--clients", "15"]);
+        assert_all_verified(&place, &place.run(&args));
+    }
+}
+
+#[test]
+fn more_clients_than_this_process_may_open_files_are_refused_before_the_run() {
+    let Some(server) = testing::server_with("memcached", |options| options.set("c", 2_000)) else { return };
+    let place = Place::new();
+    let mut args = session(&[server.url()], &BRIEF);
+    args.extend(["--clients", "200"]);
+    // Both limits, soft and hard.
+    let answer = Answer::of(&place.command_after("ulimit -n 100", &args).output().unwrap());
+    assert_refused(&place, &answer, &["files", "may open 100", "ulimit -n"]);
+    // A soft limit is raised as far as the hard one.
+    let answer = Answer::of(&place.command_after("ulimit -S -n 100", &args).output().unwrap());
+    assert_all_verified(&place, &answer);
+}
+
+#[test]
+fn an_unknown_database_and_a_server_that_is_gone_are_said() {
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let url = by(&server, superuser(engine), "nowhere");
+        let answer = place.run(&session(&[&url], &BRIEF));
+        assert_refused(&place, &answer, &[&url, "nowhere", "create the database first"]);
+        let url = server.url().to_owned();
+        server.stop().unwrap();
+        let answer = place.run(&session(&[&url], &BRIEF));
+        assert_refused(&place, &answer, &[&url, "nothing listens"]);
+    }
+}
+
+#[test]
+fn a_user_who_may_not_make_tables_is_told_so_before_the_run() {
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        let make = if engine == "postgres" {
+            "REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE reader LOGIN"
+        } else {
+            "CREATE USER reader@'%' IDENTIFIED BY ''; GRANT SELECT ON kurabe.* TO reader@'%'"
+        };
+        let Some(_) = sql(&server, "", make) else { continue };
+        let place = Place::new();
+        let url = by(&server, "reader", "kurabe");
+        let answer = place.run(&session(&[&url], &BRIEF));
+        assert_refused(&place, &answer, &[engine, "cannot make table", "needs CREATE"]);
+        assert_eq!(tables(&server).unwrap(), "", "{engine}");
+    }
+}
+
+#[test]
+fn a_table_named_like_ours_that_we_did_not_make_is_refused_and_left_alone() {
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        for name in ["kurabe_0_probe", "kurabe_0_session_1000_blob_none_binary_text_r", "kurabe_marker"] {
+            let make =
+                format!("CREATE TABLE {name} (note VARCHAR(20)); INSERT INTO {name} VALUES ('not yours')");
+            let Some(_) = sql(&server, "", &make) else { continue };
+            let place = Place::new();
+            let answer = place.run(&session(&[server.url()], &BRIEF));
+            assert_refused(&place, &answer, &[name, "left alone", "another database"]);
+            assert_eq!(sql(&server, "", &format!("SELECT * FROM {name}")).unwrap().trim(), "not yours");
+            // No marker of ours either: whoever finds the table must not think that we made it.
+            assert_eq!(tables(&server).unwrap().trim(), name, "{engine}");
+            sql(&server, "", &format!("DROP TABLE {name}"));
+        }
+    }
+}
+
+#[test]
+fn tables_of_the_user_are_never_touched() {
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        // One of them with a name much like ours, which is in nobody's way.
+        let make = "CREATE TABLE users (name VARCHAR(20)); INSERT INTO users VALUES ('alice');
+                    CREATE TABLE kurabe_notes (note VARCHAR(20)); INSERT INTO kurabe_notes VALUES ('mine')";
+        let Some(_) = sql(&server, "", make) else { continue };
+        let place = Place::new();
+        assert_all_verified(&place, &place.run(&session(&[server.url()], &BRIEF)));
+        let kept = sql(&server, "", "SELECT name, note FROM users, kurabe_notes").unwrap();
+        assert_eq!(kept.split(['\t', '|']).map(str::trim).collect::<Vec<_>>(), ["alice", "mine"], "{engine}");
+        assert_eq!(tables(&server).unwrap().trim(), "kurabe_notes\nusers", "{engine}");
+    }
+}
