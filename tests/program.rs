@@ -89,6 +89,12 @@ fn a_run_is_shown_reported_and_repeated() {
     let page = std::fs::read_to_string(page.trim()).unwrap();
     assert!(page.contains("<svg") && !page.contains("http://"), "a page that needs a network");
 
+    let overlaid = place.path().join("overlaid.html");
+    let answer = place.run(&["report", "--published", "-o", overlaid.to_str().unwrap()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let overlaid = std::fs::read_to_string(overlaid).unwrap();
+    assert!(overlaid.contains("longblob") && !page.contains("longblob"), "the published figures are missing");
+
     let again = place.run(&["rerun", "last"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     let names: Vec<String> = place.run(&["show"]).out.lines().map(str::to_owned).collect();

@@ -1,5 +1,7 @@
 //! The measuring loop allocates nothing per operation.
 
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
 use allocation_counter::measure;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;

@@ -111,7 +111,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
     ],
     chart_axis: "payload",
-    published: Some("session_store"),
+    published: Some("session_store.csv"),
 };
 
 impl Experiment for SessionStore {

@@ -22,6 +22,13 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let summary = summary(&run)?;
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
     let published = matches.get_flag("published");
+    if published && registry::find(&run.header.spec.experiment)?.info().published.is_none() {
+        return Err(Error::usage(format!(
+            "no published figures are known for {}",
+            run.header.spec.experiment
+        ))
+        .into());
+    }
     let text = match format {
         "md" => markdown::render(&summary),
         "csv" => csv::render(&summary),
