@@ -264,6 +264,8 @@ impl Runner<'_> {
 /// What has been made, what has failed, and how long things take.
 struct Book {
     made: HashSet<(u32, Place)>,
+    /// How many rounds each place has been made in.
+    rounds_made: HashMap<Place, u32>,
     failed: HashSet<Place>,
     ended: usize,
     took: HashMap<Place, Duration>,
@@ -275,6 +277,7 @@ impl Book {
     fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo], rounds: u32) -> Self {
         let mut book = Self {
             made: HashSet::new(),
+            rounds_made: HashMap::new(),
             failed: HashSet::new(),
             ended: 0,
             took: HashMap::new(),
@@ -285,6 +288,7 @@ impl Book {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
             if places.contains(&place) && book.made.insert((trial.round, place)) {
+                *book.rounds_made.entry(place).or_default() += 1;
                 book.ended += 1;
             }
             if matches!(trial.outcome, Outcome::Failed { .. }) {
@@ -296,6 +300,7 @@ impl Book {
 
     fn note(&mut self, round: u32, place: Place, took: Duration) {
         self.made.insert((round, place));
+        *self.rounds_made.entry(place).or_default() += 1;
         self.ended += 1;
         self.took.insert(place, took);
         self.total += took;
@@ -307,7 +312,7 @@ impl Book {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
         for place in places.iter().filter(|place| !self.failed.contains(place)) {
-            let made = (0..rounds).filter(|round| self.made.contains(&(*round, *place))).count() as u32;
+            let made = self.rounds_made.get(place).copied().unwrap_or(0);
             left += self.took.get(place).copied().unwrap_or(mean) * (rounds - made);
         }
         Some(left)

@@ -1,0 +1,163 @@
+//! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that forgets what it
+//! acknowledged.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{ErrorKind, Result};
+use kurabe_engine::event::Event;
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::{House, Runner};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Instant;
+
+/// Acknowledges changes and does not make them.
+struct Forgetful(Box<dyn Driver>);
+
+struct ForgetfulSession {
+    inner: Box<dyn Session>,
+    updates: Vec<usize>,
+}
+
+impl Driver for Forgetful {
+    fn describe(&self) -> Result<ServerFacts> {
+        self.0.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.0.supports(operation)
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.0.prepared_statements()
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(ForgetfulSession { inner: self.0.connect(options)?, updates: Vec::new() }))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.0.namespace()
+    }
+}
+
+impl Session for ForgetfulSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        let prepared = self.inner.prepare(operation)?;
+        if matches!(operation, Operation::Update { .. }) {
+            self.updates.push(prepared.0);
+        }
+        Ok(prepared)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        if self.updates.contains(&prepared.0) {
+            out.clear();
+            out.set_affected(1);
+            return Ok(());
+        }
+        self.inner.execute(prepared, parameters, out)
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.inner.release(prepared)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+/// Two rounds of three clients, prepared once and per request, and the repeat, on a table of so many rows.
+fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
+    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
+    let info = experiment.info();
+    let axes: BTreeMap<_, _> = info
+        .axes
+        .iter()
+        .map(|axis| {
+            let texts: &[&str] = match axis.name {
+                "clients" => &["1", "3"],
+                "statement" => &["once", "per-request"],
+                _ => axis.default,
+            };
+            (axis.name.to_owned(), texts.iter().map(|text| axis.parse(text).unwrap()).collect())
+        })
+        .collect();
+    let operation = info.operations[0].name;
+    let spec = RunSpec {
+        experiment: info.name.to_owned(),
+        axes,
+        operations: vec![operation.to_owned()],
+        rounds: 2,
+        requests: BTreeMap::from([(operation.to_owned(), 300)]),
+        duration_ns: None,
+        // Not a multiple of what the load sends in one request.
+        records: Some(1_234),
+        seed: 5,
+    };
+    let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    if forgetful {
+        driver = Box::new(Forgetful(driver));
+    }
+    let facts = driver.describe().unwrap();
+    let targets = [Target { name: url.to_owned(), driver, facts, claims: true }];
+    let cells = cells(experiment, &spec, &targets).unwrap();
+    let runner = Runner {
+        experiment,
+        spec: &spec,
+        run: "point",
+        targets: &targets,
+        cells: &cells,
+        began: Instant::now(),
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+    };
+    let mut trials = Vec::new();
+    runner
+        .run(House::open_all(&targets, "point").unwrap(), &[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                trials.push(record.clone());
+            }
+            Ok(())
+        })
+        .unwrap();
+    trials
+}
+
+#[test]
+fn every_trial_has_figures_and_every_answer_is_verified() {
+    for url in ["null:", "sqlite:"] {
+        for experiment in ["point-read", "point-write"] {
+            let trials = run(experiment, url, false);
+            assert_eq!(trials.len(), 10, "{url} {experiment}: four cells and the repeat, two rounds");
+            for trial in trials {
+                let Outcome::Measured(figures) = &trial.outcome else { panic!("{url} {trial:?}") };
+                assert_eq!((figures.offered, figures.completed, figures.failed), (300, 300, 0));
+                let made = figures.completed + figures.warmup;
+                if experiment == "point-read" {
+                    assert_eq!(figures.reads_verified, made);
+                } else {
+                    assert_eq!(figures.writes_verified, made);
+                    assert!(figures.reads_verified >= 200, "too few rows were read back");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_that_are_acknowledged_and_not_made_are_caught() {
+    let trials = run("point-write", "null:", true);
+    assert!(!trials.is_empty());
+    for trial in trials {
+        let Outcome::Failed { kind, reason, .. } = &trial.outcome else { panic!("not noticed: {trial:?}") };
+        assert_eq!(*kind, ErrorKind::Mismatch, "{reason}");
+        assert!(reason.contains("read back"), "{reason}");
+    }
+}
