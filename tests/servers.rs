@@ -3,4 +3,9 @@
 
 mod cells;
 mod common;
+mod disk;
+mod ends;
+mod memory;
+mod reach;
 mod refusals;
+mod secrets;

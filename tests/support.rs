@@ -50,7 +50,8 @@ impl Place {
         command
     }
 
-    fn settle(&self, command: &mut Command) {
+    /// The places of whoever runs a program.
+    pub(crate) fn settle(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
         // Servers that the distribution lacks are found in the cache of whoever tests.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));

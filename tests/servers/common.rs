@@ -50,9 +50,14 @@ pub(super) fn installed() -> Vec<&'static str> {
 /// must be there. False, for filters.
 pub(super) fn skip(why: &str) -> bool {
     assert!(!testing::required(), "{why}");
+    tell(why);
+    false
+}
+
+/// Says what is not tested, whether or not servers must be there.
+pub(super) fn tell(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped a part of {test}: {why}\n").as_bytes());
-    false
 }
 
 /// The server's URL with one more option.

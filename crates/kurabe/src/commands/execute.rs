@@ -179,8 +179,12 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     } else {
         output.result(&report::terminal(&run, output)?);
         if html {
-            let path = report::write_html(&run, writer.path())?;
-            output.note(&format!("report: {}", path.display()));
+            match report::write_html(&run, writer.path()) {
+                Ok(path) => output.note(&format!("report: {}", path.display())),
+                Err(error) if ended.is_ok() => return Err(error),
+                // What ended the run says more than what it ended too: a disk that is full.
+                Err(_) => {}
+            }
         }
     }
     output.note(&format!("run: {}", run.header.run));

@@ -1,0 +1,70 @@
+//! A disk that is full while a run is recorded.
+
+use super::common::{BRIEF, session, tell};
+use crate::support::{Answer, KURABE, Place, trials};
+use std::path::Path;
+use std::process::Command;
+
+/// A run whose record grows with every trial.
+const GROWING: [&str; 10] =
+    ["--payload", "1k", "--layout", "blob", "--requests", "200", "--rounds", "400", "--records", "20"];
+
+/// That recording failed with one clear error, and that what was recorded before is whole.
+fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
+    assert_eq!(answer.code, Some(5), "{answer:?}");
+    assert_eq!(answer.err.matches("kurabe: ").count(), 1, "{answer:?}");
+    for part in ["cannot record a trial", "run.jsonl", "are kept", "free some space", "resume"] {
+        assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
+    }
+    let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();
+    let kept = trials(&folder.join("run.jsonl"));
+    assert!(kept > 0 && answer.err.contains(&format!("the {kept} trials")), "{kept}: {answer:?}");
+    let shown = place.run(&["show", "last"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("not complete"), "{shown:?}");
+}
+
+#[test]
+fn a_limit_of_file_size_keeps_what_was_recorded_and_is_said() {
+    let place = Place::new();
+    // In blocks of 512 bytes; the signal that would end the program is ignored, as a daemon's children have it.
+    let answer =
+        place.command_after("trap '' XFSZ && ulimit -f 60", &session(&["null:"], &GROWING)).output().unwrap();
+    assert_kept(&place, &Answer::of(&answer), place.path());
+}
+
+#[test]
+fn a_run_that_cannot_even_begin_to_be_recorded_is_an_error_and_no_run() {
+    let place = Place::new();
+    let mut command = place.command_after("trap '' XFSZ && ulimit -f 0", &session(&["null:"], &BRIEF));
+    let answer = Answer::of(&command.output().unwrap());
+    assert_eq!(answer.code, Some(5), "{answer:?}");
+    assert_eq!(answer.err.matches("kurabe: ").count(), 1, "{answer:?}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{answer:?}");
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_recorded_and_is_said() {
+    let place = Place::new();
+    let script = "mount -t tmpfs -o size=64k none \"$KURABE_RUNS\" || exit 99
+                  \"$0\" \"$@\"; code=$?
+                  cp -r \"$KURABE_RUNS\"/* \"$HOME\" || exit 98
+                  exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", script, KURABE]);
+    command.args(session(&["null:"], &GROWING));
+    place.settle(&mut command);
+    let answer = command.output().map(|output| Answer::of(&output));
+    // Not everywhere may a user mount, and servers that must be there do not change that.
+    let Some(answer) =
+        answer.ok().filter(|answer| answer.code != Some(99) && !answer.err.contains("unshare: "))
+    else {
+        tell("a file system of its own cannot be mounted here (it takes unshare and the right to use it)");
+        return;
+    };
+    // The copy is read where the full disk is no more.
+    for entry in std::fs::read_dir(place.home()).unwrap().flatten() {
+        std::fs::rename(entry.path(), place.path().join(entry.file_name())).unwrap();
+    }
+    assert_kept(&place, &answer, place.path());
+}

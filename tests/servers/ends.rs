@@ -1,0 +1,150 @@
+//! Ends in the middle: of a server, of the program, by Ctrl-C or by kill -9. What is left, and what is said.
+
+use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, session};
+use crate::support::{Answer, Place, eventually, piped, signal};
+use kurabe_testbed::testing;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run of many short trials.
+const LONG: [&str; 12] = [
+    "--compress",
+    "none,lz4",
+    "--layout",
+    "blob",
+    "--payload",
+    "1k",
+    "--requests",
+    "300",
+    "--records",
+    "20",
+    "--rounds",
+    "8",
+];
+
+#[test]
+fn a_server_that_is_killed_fails_its_cells_with_the_reason_and_the_others_go_on() {
+    for engine in SERVERS {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let child = place.spawn(&session(&["sqlite:", server.url()], &LONG));
+        place.wait_for_trials(6);
+        server.kill_hard().unwrap();
+        let killed = Instant::now();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert!(killed.elapsed() < Duration::from_secs(60), "{engine}: it took {:?}", killed.elapsed());
+        assert_eq!(answer.code, Some(4), "{engine}: {answer:?}");
+        let report = place.report();
+        assert_eq!(report["complete"], true, "{report:#}");
+        for cell in cells(&report) {
+            if cell["target"] == "sqlite" {
+                assert_verified(cell);
+                assert_eq!(cell["rounds"], 8, "{cell:#}");
+            } else {
+                assert_eq!(cell["status"], "failed", "{cell:#}");
+                let reason = cell["reason"].as_str().unwrap();
+                let known = ["closed the connection", "nothing listens", "connection", "Connection"];
+                assert!(known.iter().any(|part| reason.contains(part)), "{engine}: {reason}");
+                assert!(cell["ops_per_second"].is_null(), "{cell:#}");
+            }
+        }
+    }
+}
+
+/// The folders of throwaway servers in a folder.
+fn folders(base: &Path) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("kurabe-up-");
+    fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).filter(named).collect()
+}
+
+/// The processes that live in a folder: servers, by their working folder.
+fn inhabitants(base: &Path) -> Vec<String> {
+    let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let inside = |pid: &PathBuf| fs::read_link(pid.join("cwd")).is_ok_and(|cwd| cwd.starts_with(base));
+    pids.filter(inside)
+        .map(|pid| {
+            let line = fs::read(pid.join("cmdline")).unwrap_or_default();
+            format!("{}: {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " "))
+        })
+        .collect()
+}
+
+/// That servers and their folders are gone soon.
+fn assert_vanishes(base: &Path, what: &str) {
+    let gone = || (folders(base).is_empty() && inhabitants(base).is_empty()).then_some(());
+    let left = || format!("{:?} {:?}", folders(base), inhabitants(base));
+    eventually(20, gone).unwrap_or_else(|| panic!("{what}: {}", left()));
+}
+
+#[test]
+fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
+    let ups: Vec<String> = installed().iter().map(|engine| format!("up:{engine}")).collect();
+    let targets: Vec<&str> = ups.iter().map(String::as_str).collect();
+    for end in ["none", "-INT", "-TERM", "-KILL"] {
+        let place = Place::new();
+        let base = tempfile::tempdir().unwrap();
+        // Servers may run as another user, who has to reach them.
+        fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let rest: &[&str] = if end == "none" { &BRIEF } else { &LONG };
+        let child = piped(place.command(&session(&targets, rest)).env("KURABE_TMP", &base));
+        if end == "none" {
+            let answer = Answer::of(&child.wait_with_output().unwrap());
+            assert_all_verified(&place, &answer);
+            assert_eq!(folders(&base).len(), 0, "there must be none when the program has ended");
+            assert_vanishes(&base, end);
+            continue;
+        }
+        place.wait_for_trials(1);
+        assert_eq!(folders(&base).len(), targets.len());
+        assert!(inhabitants(&base).len() >= targets.len(), "{:?}", inhabitants(&base));
+        signal(&child, end);
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, (end != "-KILL").then_some(130), "{end}: {answer:?}");
+        assert_vanishes(&base, end);
+        if end == "-INT" {
+            assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+        }
+        // What was measured is kept, whatever ended it.
+        assert_eq!(place.run(&["show", "last"]).code, Some(0));
+    }
+}
+
+#[test]
+fn a_server_that_is_kept_up_serves_other_processes_until_it_is_told_to_end() {
+    for engine in installed() {
+        let place = Place::new();
+        let base = tempfile::tempdir().unwrap();
+        fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let mut child = piped(place.command(&["up", engine]).env("KURABE_TMP", &base));
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut url = String::new();
+        out.read_line(&mut url).unwrap();
+        let url = url.trim();
+        assert!(url.starts_with(&format!("{engine}://")), "{url}");
+        let answer = place.run(&session(&[url], &BRIEF));
+        assert_all_verified(&place, &answer);
+        signal(&child, "-INT");
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        assert_vanishes(&base, engine);
+        let answer = place.run(&["doctor", url]);
+        assert_eq!(answer.code, Some(3), "{engine}: {answer:?}");
+    }
+}
+
+#[test]
+fn settings_of_a_throwaway_server_are_given_in_its_own_words() {
+    let place = Place::new();
+    for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
+        let answer = place.run(&["doctor", &format!("up:{engine}?max_connections=17")]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(answer.out.contains("max_connections = 17"), "{answer:?}");
+        let answer = place.run(&["doctor", &format!("up:{engine}?no_such_setting=1")]);
+        assert!(answer.err.contains("no_such_setting"), "{answer:?}");
+        assert_ne!(answer.code, Some(0), "{answer:?}");
+    }
+}

@@ -1,0 +1,37 @@
+//! How much memory the program takes.
+
+use super::common::{assert_all_verified, session};
+use crate::support::{Answer, Place, eventually, piped};
+use kurabe_testbed::testing;
+
+/// What the program may hold at most, in kilobytes.
+const MOST: u64 = 300_000;
+
+/// The most that a process has held in memory so far, in kilobytes; `None` once it has ended.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[test]
+fn fifty_clients_with_payloads_of_a_megabyte_fit_into_300_megabytes() {
+    let rest =
+        "--payload 1m --layout blob,rows --compress none --clients 50 --requests 150 --records 16 --rounds 1";
+    let rest: Vec<&str> = rest.split(' ').collect();
+    for engine in ["postgres", "mysql"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let mut child = piped(&mut place.command(&session(&[server.url()], &rest)));
+        let mut most = 0;
+        let _ = eventually(120, || {
+            most = peak(child.id()).unwrap_or(0).max(most);
+            child.try_wait().unwrap()
+        });
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_all_verified(&place, &answer);
+        println!("{engine}: at most {} MB", most / 1_000);
+        assert!(most > 50_000, "the largest process was not seen: {most} kB");
+        assert!(most <= MOST, "{engine}: {most} kB");
+    }
+}

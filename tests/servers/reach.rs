@@ -1,0 +1,113 @@
+//! The ways to a server, and what `doctor` says of what is there.
+
+use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, session, with};
+use crate::support::Place;
+use kurabe_testbed::{StartOptions, testing};
+use serde_json::Value;
+
+fn transport(report: &Value) -> &str {
+    report["targets"][0]["transport"].as_str().unwrap()
+}
+
+#[test]
+fn a_run_over_tls_works_and_says_so() {
+    for engine in SQL {
+        let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
+        let ca = server.ca().unwrap().display();
+        for client in ["client=lean", "client=driver"] {
+            for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
+                let url = with(&with(server.url(), client), &option);
+                let place = Place::new();
+                let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
+                assert!(transport(&report).starts_with("TCP with TLS"), "{url}: {}", transport(&report));
+                let doctor = place.run(&["doctor", &url]);
+                assert_eq!(doctor.code, Some(0), "{doctor:?}");
+                assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
+            }
+            // The throwaway authority is not among those that everyone trusts.
+            let place = Place::new();
+            let answer = place.run(&session(&[&with(&with(server.url(), client), "tls=verify")], &BRIEF));
+            assert_eq!(answer.code, Some(3), "{answer:?}");
+            assert!(answer.err.contains("certificate") && answer.err.contains("ca=FILE"), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_of_tls_in_vain_is_an_error_and_never_a_plain_connection() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    for (option, code, part) in [
+        ("tls=require", 3, "no TLS"),
+        ("tls=verify&ca=/no/such/file.pem", 2, "/no/such/file.pem"),
+        ("tls=yes", 2, "tls=yes is unknown"),
+    ] {
+        let answer = place.run(&session(&[&with(server.url(), option)], &BRIEF));
+        assert!(answer.err.contains(part), "{answer:?}");
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_run_over_a_unix_socket_works_and_says_so() {
+    for engine in SERVERS {
+        let socket_only = |options: StartOptions| {
+            if engine == "memcached" { options.on_socket_only() } else { options }
+        };
+        let Some(server) = testing::server_with(engine, socket_only) else { continue };
+        let url = if engine == "memcached" {
+            server.url().to_owned()
+        } else {
+            with(server.url(), &format!("socket={}", server.socket().unwrap().display()))
+        };
+        let place = Place::new();
+        let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
+        assert_eq!(transport(&report), "Unix socket", "{url}");
+        let doctor = place.run(&["doctor", &url]);
+        assert!(doctor.out.contains("by Unix socket"), "{doctor:?}");
+        assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    }
+}
+
+#[test]
+fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
+    let place = Place::new();
+    for (engine, options, version, class, limit) in [
+        ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
+        ("mariadb", &["max_connections=30"], "MariaDB ", "synced", "of 30 (max_connections)"),
+        ("postgres", &["max_connections=30"], "PostgreSQL ", "synced", "of 30 (max_connections)"),
+        ("memcached", &["c=60"], "memcached ", "memory", "of 60 (-c (maxconns))"),
+    ] {
+        let chosen = |start: StartOptions| {
+            options.iter().fold(start, |start, option| {
+                let (name, value) = option.split_once('=').unwrap();
+                start.set(name, value)
+            })
+        };
+        let Some(server) = testing::server_with(engine, chosen) else { continue };
+        let answer = place.run(&["doctor", server.url(), "--clients", "10"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        for part in ["yes, by TCP", version, class, limit, "enough for 10 clients", "available"] {
+            assert!(answer.out.contains(part), "'{part}' is not in: {answer:?}");
+        }
+        if engine == "memcached" {
+            assert!(answer.out.contains("not with layout rows"), "{answer:?}");
+        }
+        let answer = place.run(&["doctor", server.url(), "--clients", "100"]);
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        assert!(answer.out.contains("too few for 100 clients"), "{answer:?}");
+    }
+    let answer = place.run(&["doctor", "sqlite:", "null:"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for part in ["SQLite 3.", "in process", "synced"] {
+        assert!(answer.out.contains(part), "'{part}' is not in: {answer:?}");
+    }
+}
+
+#[test]
+fn doctor_goes_on_to_the_next_target_where_one_cannot_be_used() {
+    let place = Place::new();
+    let answer = place.run(&["doctor", "postgres://nobody@127.0.0.1:1/x", "sqlite:"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("nothing listens") && answer.out.contains("SQLite"), "{answer:?}");
+}
