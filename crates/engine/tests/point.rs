@@ -92,11 +92,13 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     let operation = info.operations[0].name;
     let spec = RunSpec {
         experiment: info.name.to_owned(),
+        targets: vec![url.to_owned()],
         axes,
         operations: vec![operation.to_owned()],
         rounds: 2,
         requests: BTreeMap::from([(operation.to_owned(), 300)]),
         duration_ns: None,
+        budget_ns: None,
         // Not a multiple of what the load sends in one request.
         records: Some(1_234),
         seed: 5,

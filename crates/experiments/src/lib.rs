@@ -4,5 +4,6 @@ pub mod codec;
 pub mod content;
 pub mod ident;
 pub mod pieces;
+mod point;
 pub mod registry;
 mod session;

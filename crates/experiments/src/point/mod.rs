@@ -1,0 +1,104 @@
+//! The field's common yardstick: read, or change, one small row by its whole-number key.
+//!
+//! As close as Kurabe's rules allow to `sysbench oltp_point_select` and `pgbench --select-only`: 100,000 rows, keys drawn
+//! uniformly, one field of the row asked for. What those tools leave out is that every answer is compared byte for byte,
+//! and that what was written is read back after the trial.
+
+mod store;
+mod transaction;
+mod workload;
+
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+
+/// The experiment that reads.
+pub(crate) struct PointRead;
+
+/// The experiment that writes.
+pub(crate) struct PointWrite;
+
+/// The name of the operation that reads a row.
+const READ: &str = "read";
+/// The name of the operation that changes a row.
+const WRITE: &str = "write";
+
+const CLIENTS: AxisInfo = AxisInfo {
+    name: "clients",
+    help: "clients at work at the same time",
+    kind: AxisKind::Count { least: 1, most: 100_000 },
+    default: &["1"],
+};
+
+const STATEMENT: AxisInfo = AxisInfo {
+    name: "statement",
+    help: "when statements are prepared",
+    kind: AxisKind::Choice(&[
+        ("once", "once for each connection"),
+        ("per-request", "anew for every request"),
+    ]),
+    default: &["once"],
+};
+
+const CONNECTION: AxisInfo = AxisInfo {
+    name: "connection",
+    help: "how long a connection lives",
+    kind: AxisKind::Choice(&[
+        ("kept", "each client keeps its own"),
+        ("per-request", "opened and closed for every request"),
+    ]),
+    default: &["kept"],
+};
+
+static READ_INFO: ExperimentInfo = ExperimentInfo {
+    name: "point-read",
+    question: "How fast does a database answer the least useful question, one small row by its key?",
+    about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows: what \
+            sysbench's oltp_point_select and pgbench's select-only do, so that their figures can be laid beside.",
+    axes: &[CLIENTS, STATEMENT, CONNECTION],
+    operations: &[OperationInfo {
+        name: READ,
+        about: "read one row by its key",
+        requests: 100_000,
+        writes: false,
+    }],
+    chart_axis: "clients",
+    published: None,
+};
+
+static WRITE_INFO: ExperimentInfo = ExperimentInfo {
+    name: "point-write",
+    question: "How fast does a database take the least change, one small row by its key?",
+    about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, each \
+            change a transaction of its own. Clients share the table and no rows: waiting for each other's rows is \
+            another question.",
+    axes: &[CLIENTS, STATEMENT, CONNECTION],
+    operations: &[OperationInfo {
+        name: WRITE,
+        about: "change one row by its key",
+        requests: 10_000,
+        writes: true,
+    }],
+    chart_axis: "clients",
+    published: None,
+};
+
+impl Experiment for PointRead {
+    fn info(&self) -> &'static ExperimentInfo {
+        &READ_INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(workload::PointWorkload::new(&READ_INFO, cell, dataset)?))
+    }
+}
+
+impl Experiment for PointWrite {
+    fn info(&self) -> &'static ExperimentInfo {
+        &WRITE_INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(workload::PointWorkload::new(&WRITE_INFO, cell, dataset)?))
+    }
+}

@@ -1,0 +1,221 @@
+//! A cell of point-read or point-write as the engine sees it: load, transaction, check.
+
+use super::store::{LENGTH, REQUEST_ROWS, Store};
+use super::transaction::{Keys, Read, Write};
+use super::{READ, WRITE};
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::experiment::{
+    Checked, Client, Dataset, Demand, Done, ExperimentInfo, Transaction, Workload,
+};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Of the rows that a trial changed, and of those that were loaded, about so many are read back.
+const READ_BACK: usize = 1_000;
+/// Versions that one trial may use: a trial has fewer transactions, and there are fewer trials than of these.
+const VERSIONS: u64 = 1 << 32;
+
+/// How many trials of writes this process has begun. Cells of one target share a table, and a trial and its repeat draw
+/// the same keys in the same order: without a number that goes up from trial to trial, the second would write what is
+/// there already, which some servers do not do at all.
+static TRIALS: AtomicU64 = AtomicU64::new(0);
+
+pub(super) struct PointWorkload {
+    store: Arc<Store>,
+    clients: usize,
+    prepare_once: bool,
+    connection_per_request: bool,
+    writes: bool,
+    /// The version before the present trial's first.
+    base: AtomicU64,
+}
+
+impl PointWorkload {
+    pub(super) fn new(info: &ExperimentInfo, cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        let name = format!("kurabe_{}_{}", dataset.slot, info.name.replace('-', "_"));
+        let store = Arc::new(Store::new(name, dataset.seed, dataset.records));
+        let clients = cell.number("clients")?;
+        let writes = info.operations.iter().any(|operation| operation.writes);
+        if writes && clients > store.records {
+            let records = store.records;
+            return Err(Error::unsupported(format!(
+                "each client changes rows of its own, and there are {records} for {clients} clients"
+            )));
+        }
+        Ok(Self {
+            store,
+            clients: clients as usize,
+            prepare_once: cell.word("statement")? == "once",
+            connection_per_request: cell.word("connection")? == "per-request",
+            writes,
+            base: AtomicU64::new(0),
+        })
+    }
+
+    /// Every changed row with its last version, by key.
+    fn last_versions(&self, done: &[Done]) -> Vec<(u64, u64)> {
+        let base = self.base.load(Ordering::Relaxed);
+        let mut versions = vec![0; self.store.records as usize];
+        for done in done {
+            let mut keys = Keys::new(self.store.records, done.client);
+            for n in 1..=done.completed {
+                versions[keys.draw() as usize - 1] = base + n;
+            }
+        }
+        (1..).zip(versions).filter(|(_, version)| *version > base).collect()
+    }
+
+    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+        let completed: u64 = done.iter().map(|done| done.completed).sum();
+        let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
+        if completed != acknowledged {
+            return Err(Error::mismatch(format!(
+                "{completed} changes were made and {acknowledged} acknowledged"
+            )));
+        }
+        self.store.check_count(session)?;
+        let rows = self.last_versions(done);
+        let read = self.store.read_back(session, sample(&rows).copied())?;
+        Ok(Checked { writes_counted: acknowledged, records_read_back: read })
+    }
+}
+
+/// About [`READ_BACK`] of them, evenly, the first and the last among them.
+fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
+    let step = (all.len() / READ_BACK).max(1);
+    let last = all.len().checked_sub(1).filter(|last| last % step != 0).map(|last| &all[last]);
+    all.iter().step_by(step).chain(last)
+}
+
+impl Workload for PointWorkload {
+    fn demand(&self) -> Demand {
+        let row = LENGTH as u64 + 32;
+        let mut operations = vec![self.store.select(), self.store.insert()];
+        if self.writes {
+            operations.push(self.store.update());
+        }
+        Demand {
+            operations,
+            prepared_statements: !self.prepare_once,
+            value_bytes: LENGTH as u64,
+            request_bytes: row * REQUEST_ROWS,
+            parameters: 2 * REQUEST_ROWS,
+            connections: self.clients as u64 + 2,
+            loaded_bytes: self.store.records * row,
+            client_bytes: 64_000,
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn connection_per_request(&self) -> bool {
+        self.connection_per_request
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        Some(LENGTH as u64)
+    }
+
+    fn data(&self) -> String {
+        self.store.collection.name.clone()
+    }
+
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+        namespace.create(&self.store.collection)?;
+        self.store.fill(session)?;
+        self.store.check_count(session)?;
+        let rows: Vec<(u64, u64)> = (1..=self.store.records).map(|key| (key, super::store::LOADED)).collect();
+        self.store
+            .read_back(session, sample(&rows).copied())
+            .map(drop)
+            .map_err(|error| error.context("after loading"))
+    }
+
+    fn before(
+        &self,
+        operation: &str,
+        _namespace: &mut dyn Namespace,
+        _session: &mut dyn Session,
+    ) -> Result<()> {
+        if operation == WRITE {
+            let trial = TRIALS.fetch_add(1, Ordering::Relaxed) + 1;
+            self.base.store(trial * VERSIONS, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+        match operation {
+            READ => Ok(Box::new(Read::new(&self.store, self.prepare_once, client))),
+            WRITE => {
+                let base = self.base.load(Ordering::Relaxed);
+                Ok(Box::new(Write::new(&self.store, self.prepare_once, base, client)))
+            }
+            _ => {
+                Err(Error::new(ErrorKind::Internal, format!("there is no operation '{operation}' on points")))
+            }
+        }
+    }
+
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+        if operation == WRITE { self.check_writes(session, done) } else { Ok(Checked::default()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::experiment::Experiment;
+
+    fn workload(clients: &str, records: u64) -> Result<Box<dyn Workload>> {
+        let experiment = super::super::PointWrite;
+        let cell = Cell::new(experiment.info().axes.iter().map(|axis| {
+            let text = if axis.name == "clients" { clients } else { axis.default[0] };
+            (axis.name.to_owned(), axis.parse(text).unwrap())
+        }));
+        experiment.workload(&cell, &Dataset { seed: 1, records: Some(records), slot: 3 })
+    }
+
+    #[test]
+    fn more_writers_than_rows_are_refused_with_the_reason() {
+        assert_eq!(workload("10", 10).unwrap().data(), "kurabe_3_point_write");
+        let error = workload("11", 10).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("there are 10 for 11 clients"), "{error}");
+    }
+
+    #[test]
+    fn the_last_version_of_a_row_is_that_of_its_last_draw() {
+        let cell = Cell::new([
+            ("clients".to_owned(), kurabe_core::axis::AxisValue::Number(2)),
+            ("statement".to_owned(), kurabe_core::axis::AxisValue::Word("once".to_owned())),
+            ("connection".to_owned(), kurabe_core::axis::AxisValue::Word("kept".to_owned())),
+        ]);
+        let dataset = Dataset { seed: 1, records: Some(10), slot: 0 };
+        let workload = PointWorkload::new(&super::super::WRITE_INFO, &cell, &dataset).unwrap();
+        workload.base.store(VERSIONS, Ordering::Relaxed);
+        let client = |index| Client { index, count: 2, seed: 7 + index as u64 };
+        let done = |index, completed| Done { client: client(index), completed, rows_written: completed };
+        let last = workload.last_versions(&[done(0, 3), done(1, 0)]);
+        let mut keys = Keys::new(10, client(0));
+        let drawn: Vec<u64> = (0..3).map(|_| keys.draw()).collect();
+        for (key, version) in last {
+            assert_eq!(drawn[(version - VERSIONS - 1) as usize], key);
+            assert!(!drawn[(version - VERSIONS) as usize..].contains(&key), "changed again later");
+        }
+    }
+
+    #[test]
+    fn a_sample_holds_the_first_and_the_last() {
+        for length in [0, 1, 2, 999, 1_000, 1_001, 2_500, 100_000] {
+            let all: Vec<usize> = (0..length).collect();
+            let picked: Vec<usize> = sample(&all).copied().collect();
+            assert_eq!((picked.first(), picked.last()), (all.first(), all.last()));
+            assert!(picked.len() <= 2 * READ_BACK && picked.is_sorted_by(|a, b| a < b));
+        }
+    }
+}
