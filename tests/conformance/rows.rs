@@ -111,9 +111,12 @@ pub(super) fn different_keys_are_different_rows(subject: &Subject) {
     let collection = subject.make_plain("keys");
     let mut session = subject.session();
     let long = "x".repeat(40);
-    // No space at the end: where MySQL compares with PAD SPACE, it is not a difference.
     let ids = [
         "a",
+        // SQL's PAD SPACE would make these three one.
+        "a ",
+        "a  ",
+        " ",
         "A",
         "á",
         " a",

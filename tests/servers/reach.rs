@@ -1,9 +1,10 @@
 //! The ways to a server, and what `doctor` says of what is there.
 
-use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, session, with};
-use crate::support::Place;
+use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, session, sql, with};
+use crate::support::{Answer, Place};
 use kurabe_testbed::{StartOptions, testing};
 use serde_json::Value;
+use std::process::Command;
 
 fn transport(report: &Value) -> &str {
     report["targets"][0]["transport"].as_str().unwrap()
@@ -66,6 +67,34 @@ fn a_run_over_a_unix_socket_works_and_says_so() {
         let doctor = place.run(&["doctor", &url]);
         assert!(doctor.out.contains("by Unix socket"), "{doctor:?}");
         assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    }
+}
+
+#[test]
+fn a_url_without_a_user_is_for_whoever_runs_the_program() {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    let me = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        let make = match engine {
+            "postgres" => format!("CREATE ROLE \"{me}\" LOGIN; GRANT CREATE ON SCHEMA public TO \"{me}\""),
+            // The testbed makes root, who may do all, and on this machine only.
+            _ if me == "root" => "SELECT 1".to_owned(),
+            _ => format!("CREATE USER '{me}'@'%' IDENTIFIED BY ''; GRANT ALL ON kurabe.* TO '{me}'@'%'"),
+        };
+        let Some(_) = sql(&server, "", &make) else { continue };
+        let url = by(&server, "", "kurabe");
+        let place = Place::new();
+        let mut command = place.command(&session(&[&url], &BRIEF));
+        // Services and containers often have none of these.
+        command.env_remove("USER").env_remove("LOGNAME");
+        assert_all_verified(&place, &Answer::of(&command.output().unwrap()));
+        if engine == "postgres" {
+            let mut command = place.command(&["doctor", &url]);
+            let answer = Answer::of(&command.env("PGUSER", "somebody").output().unwrap());
+            assert!(answer.err.contains("\"somebody\" does not exist"), "{answer:?}");
+            assert_eq!(answer.code, Some(3), "{answer:?}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`registry::open`] is the door: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and gives a
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
 
+mod account;
 pub mod memcached;
 pub mod mysql;
 pub mod null;

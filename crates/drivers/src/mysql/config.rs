@@ -1,6 +1,7 @@
 //! How a MySQL or MariaDB server is reached, and as whom: from the URL, the environment and the option file.
 
 use super::option_file::OptionFile;
+use crate::account;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -23,12 +24,18 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the URL; what it leaves open comes from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as it
-    /// does for the engine's own programs.
+    /// does for the engine's own programs; the user last of all from the name of whoever runs this.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
-        Self::new(url, &|name| std::env::var(name).ok(), &OptionFile::of_this_user())
+        let variable = |name: &str| std::env::var(name).ok();
+        Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
     }
 
-    fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, file: &OptionFile) -> Result<Self> {
+    fn new(
+        url: &TargetUrl,
+        variable: &dyn Fn(&str) -> Option<String>,
+        file: &OptionFile,
+        account: impl FnOnce() -> Option<String>,
+    ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url)?;
         let wrapped = match url.option("client") {
@@ -46,7 +53,7 @@ impl Config {
             .user
             .clone()
             .or_else(|| file.get("user"))
-            .or_else(|| variable("USER"))
+            .or_else(account)
             .ok_or_else(|| usage("no user is named".to_owned()).hint("mysql://user@host/database"))?;
         let password = url
             .password
@@ -95,12 +102,9 @@ mod tests {
     use super::*;
 
     fn config(url: &str, password: Option<&str>, file: &str) -> Result<Config> {
-        let variable = |name: &str| match name {
-            "MYSQL_PWD" => password.map(ToOwned::to_owned),
-            "USER" => Some("me".to_owned()),
-            _ => None,
-        };
-        Config::new(&TargetUrl::parse(url)?, &variable, &OptionFile::parse(file))
+        let variable = |name: &str| password.filter(|_| name == "MYSQL_PWD").map(ToOwned::to_owned);
+        let account = || Some("me".to_owned());
+        Config::new(&TargetUrl::parse(url)?, &variable, &OptionFile::parse(file), account)
     }
 
     #[test]

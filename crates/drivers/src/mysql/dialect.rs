@@ -2,6 +2,8 @@
 
 use super::config::Config;
 use crate::sql::{Dialect, Placeholder};
+use crate::wire::link::{Query, rows};
+use kurabe_core::Result;
 use kurabe_core::collection::{Collection, FieldType};
 use std::borrow::Cow;
 
@@ -11,9 +13,26 @@ const MOST_TEXT: u32 = 12_000;
 /// Bytes of the longest `varbinary`, for the same reason.
 const MOST_BYTES: u32 = 48_000;
 
-/// The dialect, with the storage engine that the URL asks for.
-pub(crate) fn dialect(config: &Config) -> Dialect {
+/// Collations that compare text by its bytes, spaces at its end too: MariaDB's since 10.2, MySQL's since 8.0.17.
+const BY_BYTES: [&str; 2] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin"];
+
+/// The one that every version has; to it, spaces at the end are no difference.
+const BY_BYTES_BUT_SPACES: &str = "utf8mb4_bin";
+
+/// The first of [`BY_BYTES`] that the server has.
+pub(crate) fn collation(link: &mut dyn Query) -> Result<Option<&'static str>> {
+    let wanted = BY_BYTES.map(|name| format!("'{name}'")).join(", ");
+    let there = rows(link, &format!("SHOW COLLATION WHERE `Collation` IN ({wanted})"))?;
+    Ok(BY_BYTES
+        .into_iter()
+        .find(|name| there.iter().any(|row| row.first().is_some_and(|first| first == name))))
+}
+
+/// The dialect, with the storage engine that the URL asks for, for tables whose text the server compares by its bytes
+/// (`collation`) or nearly so.
+pub(crate) fn dialect(config: &Config, collation: Option<&'static str>) -> Dialect {
     let engine = config.engine.as_ref().map(|name| format!(" ENGINE={name}")).unwrap_or_default();
+    let collation = collation.unwrap_or(BY_BYTES_BUT_SPACES);
     Dialect {
         engine: "MySQL",
         quote: '`',
@@ -21,7 +40,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         column_type,
         upsert,
         // Text is compared by bytes, as in the other engines, and not by the letters' weights.
-        create_tail: format!("{engine} DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin").into(),
+        create_tail: format!("{engine} DEFAULT CHARSET=utf8mb4 COLLATE={collation}").into(),
         clear: "TRUNCATE TABLE",
         ping: "DO 0",
         begin: "START TRANSACTION",

@@ -1,6 +1,7 @@
 //! What a MySQL or MariaDB server says of itself.
 
 use super::config::Config;
+use super::dialect;
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
 use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
@@ -69,6 +70,9 @@ pub(crate) fn read(link: &mut dyn Query, config: &Config, client: &str) -> Resul
     }
     let mut notes = Vec::new();
     let durability = durability(&engine, &get, &mut notes);
+    if dialect::collation(link)?.is_none() {
+        notes.push("To this server, texts that differ by spaces at their end are the same.".to_owned());
+    }
     // Ours is among them.
     let in_use = rows(link, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")?
         .first()

@@ -48,7 +48,7 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
-    let dialect = Arc::new(dialect::dialect(&config));
+    let dialect = Arc::new(dialect::dialect(&config, None));
     Ok(Box::new(Mysql { config, dialect, allowed: Arc::default() }))
 }
 
@@ -100,7 +100,9 @@ impl Driver for Mysql {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let link = self.link(&ConnectOptions::default())?;
-        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect: Arc::clone(&self.dialect) })))
+        let mut link = self.link(&ConnectOptions::default())?;
+        // Only here are tables made.
+        let dialect = Arc::new(dialect::dialect(&self.config, dialect::collation(&mut *link)?));
+        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect })))
     }
 }

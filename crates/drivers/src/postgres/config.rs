@@ -1,6 +1,7 @@
 //! How a PostgreSQL server is reached, and as whom: from the URL, libpq's environment variables and password file.
 
 use super::passfile;
+use crate::account;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -22,11 +23,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE` and the
-    /// password file, as it does for the engine's own programs.
+    /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, the
+    /// password file and the name of whoever runs this, as it does for the engine's own programs.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let mut config = Self::new(url, &variable)?;
+        let mut config = Self::new(url, &variable, || account::name(&variable))?;
         if config.password.is_none() {
             let (password, hint) = passfile::of_this_user(&config, &variable);
             config.password = password;
@@ -35,7 +36,11 @@ impl Config {
         Ok(config)
     }
 
-    fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+    fn new(
+        url: &TargetUrl,
+        variable: &dyn Fn(&str) -> Option<String>,
+        account: impl FnOnce() -> Option<String>,
+    ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url)?;
         let wrapped = match url.option("client") {
@@ -47,7 +52,7 @@ impl Config {
             .user
             .clone()
             .or_else(|| variable("PGUSER"))
-            .or_else(|| variable("USER"))
+            .or_else(account)
             .ok_or_else(|| usage("no user is named".to_owned()).hint("postgres://user@host/database"))?;
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
@@ -107,7 +112,7 @@ mod tests {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Config::new(&TargetUrl::parse(url)?, &variable)
+        Config::new(&TargetUrl::parse(url)?, &variable, || variable("the account"))
     }
 
     #[test]
@@ -128,7 +133,7 @@ mod tests {
         assert_eq!((two.user.as_str(), two.database.as_str()), ("eu", "ed"));
         assert_eq!(two.place, Place::Tcp { host: "eh".into(), port: 1 });
         assert_eq!(two.password.as_ref().map(Secret::expose), Some("from-env"));
-        let three = config("postgres://", &[("USER", "me")]).unwrap();
+        let three = config("postgres://", &[("the account", "me")]).unwrap();
         assert_eq!((three.user.as_str(), three.database.as_str()), ("me", "me"));
     }
 
