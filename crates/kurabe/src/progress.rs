@@ -65,6 +65,7 @@ impl Progress {
                 self.bar.set_length(*planned as u64);
                 self.bar.set_position(*ended as u64);
                 self.bar.set_prefix(text.clone());
+                self.bar.set_message("");
                 self.line(&format!("trial {} of {planned}, {text}", ended + 1));
             }
             Event::Loading { cell } => {
