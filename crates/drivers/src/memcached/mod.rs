@@ -10,7 +10,7 @@ mod protocol;
 mod session;
 mod value;
 
-use crate::registry::{DriverInfo, OptionInfo};
+use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::{Place, Stream};
 use house::{Generations, MemcachedHouse};
 use kurabe_core::driver::{

@@ -10,7 +10,7 @@ mod lean;
 mod option_file;
 mod wrapped;
 
-use crate::registry::{DriverInfo, OptionInfo};
+use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, SqlNamespace};
 use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query};

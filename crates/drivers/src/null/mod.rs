@@ -8,7 +8,7 @@ mod row;
 mod session;
 mod table;
 
-use crate::registry::DriverInfo;
+use crate::info::DriverInfo;
 use crate::sql::MARKER;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{

@@ -11,7 +11,7 @@ mod values;
 mod wrapped;
 mod wrapped_tls;
 
-use crate::registry::{DriverInfo, OptionInfo};
+use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, SqlNamespace};
 use crate::wire::link::{LinkSession, Query};
 use config::Config;

@@ -11,7 +11,7 @@ mod session;
 mod settings;
 mod temporary;
 
-use crate::registry::{DriverInfo, OptionInfo};
+use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, Placeholder, SqlNamespace, on_conflict_do_update};
 use error::explain;
 use file::Place;
