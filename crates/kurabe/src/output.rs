@@ -1,5 +1,9 @@
 //! The only place that prints. Results go to standard output; what happens on the way goes to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(
+    clippy::unused_self,
+    reason = "who prints must hold the output, whether or not it changes what is printed"
+)]
 
 use clap::ArgMatches;
 use std::io::{IsTerminal, Write};

@@ -69,7 +69,7 @@ impl Progress {
                 self.line(&format!("trial {} of {planned}, {text}", ended + 1));
             }
             Event::Loading { cell } => {
-                self.bar.set_message(format!("filling the store of {}", self.words(cell)))
+                self.bar.set_message(format!("filling the store of {}", self.words(cell)));
             }
             Event::TrialEnds { record } => self.ended(record),
         }

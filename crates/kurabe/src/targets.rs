@@ -172,9 +172,8 @@ pub(crate) fn without_passwords(words: impl Iterator<Item = String>) -> Vec<Stri
                 {
                     format!("{option}{url}")
                 }
-                Ok(_) => word,
                 Err(_) if text.contains('@') => format!("{option}…"),
-                Err(_) => word,
+                _ => word,
             }
         })
         .collect()

@@ -77,16 +77,14 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
             ),
         );
     }
-    let sizes: [(&str, &Option<Limit>, fn(u64) -> String); 3] = [
-        ("largest value", &limits.value_bytes, units::size),
-        ("largest request", &limits.request_bytes, units::size),
-        ("parameters", &limits.parameters, units::count),
-    ];
-    for (name, limit, show) in sizes {
+    let mut most = |name: &str, limit: &Option<Limit>, show: fn(u64) -> String| {
         if let Some(limit) = limit {
             line(name, &format!("{} ({})", show(limit.most), limit.set_by));
         }
-    }
+    };
+    most("largest value", &limits.value_bytes, units::size);
+    most("largest request", &limits.request_bytes, units::size);
+    most("parameters", &limits.parameters, units::count);
     for (name, answer) in available(target) {
         line(name, &answer);
     }

@@ -15,14 +15,13 @@ use std::path::PathBuf;
 
 /// A new run, from options or from a suite file.
 pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let (request, matches) = match matches.subcommand() {
-        Some((name, matches)) => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches),
-        None => {
-            let Some(suite) = matches.get_one::<PathBuf>("suite") else {
-                return Err(no_experiment(matches).into());
-            };
-            (Request::of_suite(suite, matches)?, matches)
-        }
+    let (request, matches) = if let Some((name, matches)) = matches.subcommand() {
+        (Request::of_experiment(registry::find(name)?.info(), matches)?, matches)
+    } else {
+        let Some(suite) = matches.get_one::<PathBuf>("suite") else {
+            return Err(no_experiment(matches).into());
+        };
+        (Request::of_suite(suite, matches)?, matches)
     };
     let job = Job {
         spec: request.spec()?,
