@@ -129,6 +129,28 @@ impl Codec {
         Ok(&packed[..n])
     }
 
+    /// The value that `stored` stands for, in `out`: without a second buffer of its length, and without a copy.
+    ///
+    /// # Errors
+    /// As for [`Codec::decode`].
+    pub fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if self.is_plain() {
+            out.clear();
+            out.extend_from_slice(stored);
+            return Ok(());
+        }
+        std::mem::swap(self.decoded(), out);
+        let length = self.decode(stored).map(<[u8]>::len);
+        std::mem::swap(self.decoded(), out);
+        out.truncate(length?);
+        Ok(())
+    }
+
+    /// Where [`Codec::decode`] leaves its value.
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        if self.compressor == Compressor::None { &mut self.encoded } else { &mut self.packed }
+    }
+
     fn pack(&mut self, value: &[u8]) -> Result<()> {
         match self.compressor {
             Compressor::None => {}
@@ -194,6 +216,9 @@ mod tests {
                             value,
                             "{compressor:?} {encoding:?} {length}"
                         );
+                        let mut out = b"something longer or shorter".to_vec();
+                        codec.decode_into(&stored, &mut out).unwrap();
+                        assert!(out == value, "{compressor:?} {encoding:?} {length}");
                     }
                 }
             }

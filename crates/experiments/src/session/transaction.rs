@@ -217,7 +217,6 @@ impl Answer {
         if store.layout == Layout::Blob && self.codec.is_plain() {
             return Ok(());
         }
-        self.opened.clear();
         let stored = match store.layout {
             Layout::Blob => self.reply.field_bytes(0, 0),
             Layout::Rows => {
@@ -229,12 +228,15 @@ impl Answer {
             }
         };
         // A session that is not there is for `check` to report, with its number.
-        let Some(stored) = stored else { return Ok(()) };
+        let Some(stored) = stored else {
+            // What was read before must not stand for it.
+            self.opened.clear();
+            return Ok(());
+        };
         if self.codec.is_plain() {
             std::mem::swap(&mut self.opened, &mut self.joined);
         } else {
-            let opened = self.codec.decode(stored)?;
-            self.opened.extend_from_slice(opened);
+            self.codec.decode_into(stored, &mut self.opened)?;
         }
         Ok(())
     }
