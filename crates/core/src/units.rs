@@ -136,7 +136,8 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The nearest of `known` to a misspelt word, if one is near enough to be meant (edit distance, Levenshtein 1966).
+/// The nearest of `known` to a misspelt word, if one is near enough to be meant: by edit distance (Levenshtein 1966)
+/// in which two neighbouring letters in the wrong order are one mistake (Damerau 1964).
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
@@ -148,18 +149,22 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != *y)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    // Row i holds the distances of a's first i letters to every beginning of b.
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -209,6 +214,7 @@ mod tests {
     #[test]
     fn a_misspelt_word_finds_its_neighbour() {
         assert_eq!(nearest("paylod", &["payload", "layout"]), Some("payload"));
+        assert_eq!(nearest("raed", &["write", "read"]), Some("read"));
         assert_eq!(nearest("zebra", &["payload", "layout"]), None);
     }
 
