@@ -7,7 +7,7 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, Stop};
 use kurabe_core::run::{OverheadRecord, RunSpec};
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub fn measure(
             (axis.name.to_owned(), value)
         }));
         if let Some(reason) = crate::plan::unavailable_on(experiment, spec, null, &cell)? {
-            return Err(Error::unsupported(format!("null: cannot run this cell: {reason}")));
+            return Err(Error::unsupported(format!("the tool cannot be measured on this cell: {reason}")));
         }
         let workload = experiment.workload(&cell, &dataset(spec, 0))?;
         let mut house = House::open(null, 0, 1, "overhead")?;
@@ -59,7 +59,10 @@ pub fn measure(
             };
             let measured = trial
                 .run(|done| workload.after(operation.name, &mut *house.session, done))
-                .map_err(|failure| failure.error.context("measuring the tool itself on null:"))?;
+                .map_err(|failure| match failure.error.kind() {
+                    ErrorKind::Interrupted => failure.error,
+                    _ => failure.error.context("measuring the tool itself on null"),
+                })?;
             records.push(OverheadRecord {
                 axes: cell.clone(),
                 operation: operation.name.to_owned(),

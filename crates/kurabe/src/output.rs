@@ -53,6 +53,11 @@ impl Output {
         }
     }
 
+    /// Says where a result is, or what to do next: not progress, so `--quiet` keeps it.
+    pub(crate) fn hint(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
     /// Says what went wrong.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         eprintln!("kurabe: {error:#}");

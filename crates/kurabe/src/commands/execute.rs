@@ -180,17 +180,17 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         output.result(&report::terminal(&run, output)?);
         if html {
             match report::write_html(&run, writer.path()) {
-                Ok(path) => output.note(&format!("report: {}", path.display())),
+                Ok(path) => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
                 // What ended the run says more than what it ended too: a disk that is full.
                 Err(_) => {}
             }
         }
     }
-    output.note(&format!("run: {}", run.header.run));
+    output.hint(&format!("run: {}", run.header.run));
     ended?;
     if !complete {
-        output.note(&format!("stopped; 'kurabe resume {}' goes on at the next trial", run.header.run));
+        output.hint(&format!("stopped; 'kurabe resume {}' goes on at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
