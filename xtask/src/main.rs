@@ -22,7 +22,7 @@ type Outcome = Result<(), String>;
 type Chore = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const CHORES: &[Chore] = &[
-    ("bench", "measure again what the documentation claims: overhead, aa", bench::run),
+    ("bench", "measure again what the documentation claims: overhead, aa, peers", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     ("test", "setup, then all tests of the workspace; arguments go to cargo test", test::run),
 ];

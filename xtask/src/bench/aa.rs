@@ -1,11 +1,8 @@
-//! `cargo xtask bench NAME`: what the documentation claims in figures, measured again.
-//!
-//! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
-//! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+//! `cargo xtask bench aa`: how often `run session` calls one of two identical targets faster.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use super::{cargo, program};
 use crate::Outcome;
 use crate::shell;
 
@@ -16,30 +13,16 @@ const REPEATS: u32 = 50;
 const AA: [&str; 10] =
     ["sqlite:", "sqlite:", "--payload", "1k,10k", "--layout", "blob", "--compress", "none", "--budget", "6s"];
 
-pub fn run(args: &[String]) -> Outcome {
-    match args.first().map(String::as_str) {
-        Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
-        Some("aa") => aa(&args[1..]),
-        _ => Err("which? There are: overhead, aa".to_owned()),
-    }
-}
-
-fn cargo(args: &[&str]) -> Outcome {
-    let status = Command::new(env!("CARGO")).args(args).status().map_err(|e| format!("cargo: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
-}
-
 /// Runs the experiment on two identical targets again and again. A run counts as wrong if any of its verdicts calls
 /// one of them faster or slower; at most one in twenty may.
-fn aa(args: &[String]) -> Outcome {
+pub fn run(args: &[String]) -> Outcome {
     cargo(&["build", "--release", "--package", "kurabe"])?;
     let given = args.first().map(|text| text.parse::<u32>());
     let repeats =
         given.transpose().map_err(|_| "the number of repeats is no number".to_owned())?.unwrap_or(REPEATS);
     let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let arguments = if own.is_empty() { AA.to_vec() } else { own };
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let program = target.join("release/kurabe");
+    let program = program();
     let runs = std::env::temp_dir().join(format!("kurabe-aa-{}", std::process::id()));
     let kurabe = |first: &[&str], rest: &[&str]| {
         let mut command = Command::new(&program);

@@ -1,0 +1,33 @@
+//! `cargo xtask bench NAME`: what the documentation claims in figures, measured again.
+//!
+//! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
+//! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+//! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
+
+mod aa;
+mod peers;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::Outcome;
+
+pub fn run(args: &[String]) -> Outcome {
+    match args.first().map(String::as_str) {
+        Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
+        Some("aa") => aa::run(&args[1..]),
+        Some("peers") => peers::run(&args[1..]),
+        _ => Err("which? There are: overhead, aa, peers".to_owned()),
+    }
+}
+
+fn cargo(args: &[&str]) -> Outcome {
+    let status = Command::new(env!("CARGO")).args(args).status().map_err(|e| format!("cargo: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
+}
+
+/// Kurabe's program in its release build.
+fn program() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    target.join("release/kurabe")
+}

@@ -1,0 +1,254 @@
+//! `cargo xtask bench peers`: what a point read costs the client with the field's tools and with ours.
+//!
+//! All tools of an engine read from one throwaway server, in turn, round by round, each round beginning with another
+//! tool. Engines come one after the other.
+
+mod ours;
+mod process;
+mod server;
+mod table;
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{cargo, program};
+use crate::{Outcome, programs, shell};
+use server::Server;
+use table::{Group, Row};
+use tools::{ENGINES, Engine, Length, Report, Tool};
+
+/// Where the table goes.
+const PAGE: &str = "docs/performance.md";
+/// Client and server, each on a processor of its own.
+const CLIENT: &str = "0";
+const SERVER: &str = "1";
+/// Up to so many clients, tools that are not asked for everywhere are measured too.
+const FEW: u32 = 16;
+
+struct Options {
+    rounds: usize,
+    engines: Vec<String>,
+    pinned: Vec<u32>,
+    unpinned: Vec<u32>,
+}
+
+/// One measurement: reads per second, and microseconds of CPU for a read.
+#[derive(Clone, Copy)]
+struct Sample {
+    per_second: f64,
+    client: f64,
+    server: f64,
+}
+
+/// A tool at work: a peer, or ours through one of its clients.
+#[derive(Clone, Copy)]
+enum Contender {
+    Peer(&'static Tool),
+    Ours { driver: bool },
+}
+
+impl Contender {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Peer(tool) => tool.name,
+            Self::Ours { driver: false } => "kurabe",
+            Self::Ours { driver: true } => "kurabe, ?client=driver",
+        }
+    }
+}
+
+pub fn run(args: &[String]) -> Outcome {
+    let options = options(args)?;
+    let missing: Vec<String> = ENGINES
+        .iter()
+        .flat_map(|engine| engine.tools)
+        .filter(|tool| programs::find(tool.program, &programs::folders()).is_none())
+        .map(|tool| format!("{} is not installed; to get it: apt-get install {}", tool.program, tool.package))
+        .collect();
+    for line in &missing {
+        eprintln!("{line}");
+    }
+    // A program that is built already, where building would disturb what else goes on.
+    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
+    if built.is_none() {
+        cargo(&["build", "--release", "--package", "kurabe"])?;
+    }
+    let scratch = std::env::temp_dir().join(format!("kurabe-peers-{}", std::process::id()));
+    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+    let program = built.unwrap_or_else(program);
+    let bench = Bench { program, scratch: scratch.clone(), rounds: options.rounds };
+    let mut groups = Vec::new();
+    let mut versions = Vec::new();
+    let mut problems = missing;
+    for engine in ENGINES.iter().filter(|engine| options.engines.iter().any(|name| name == engine.name)) {
+        if let Err(problem) = bench.engine(engine, &options, &mut versions, &mut groups) {
+            eprintln!("{problem}");
+            problems.push(problem);
+        }
+        // After each engine, so that what is measured is kept if the next one breaks off.
+        let page = table::page(&versions, &groups, &problems, args, options.rounds);
+        fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))?;
+    }
+    let _ = fs::remove_dir_all(&scratch);
+    problems.sort();
+    problems.dedup();
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+fn options(args: &[String]) -> Result<Options, String> {
+    let mut options = Options {
+        rounds: 5,
+        engines: ENGINES.iter().map(|engine| engine.name.to_owned()).collect(),
+        pinned: vec![1, 16, 256, 1_000],
+        unpinned: vec![1, 16],
+    };
+    let numbers = |text: &str| -> Result<Vec<u32>, String> {
+        let each = text.split(',').filter(|part| !part.is_empty());
+        each.map(|part| part.parse().map_err(|_| format!("'{part}' is no number"))).collect()
+    };
+    for pair in args.chunks(2) {
+        let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+        match name.as_str() {
+            "--rounds" => options.rounds = value.parse().map_err(|_| format!("'{value}' is no number"))?,
+            "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
+            "--clients" => options.pinned = numbers(value)?,
+            "--unpinned-clients" => options.unpinned = numbers(value)?,
+            _ => {
+                return Err(format!("no option {name}: --rounds, --engines, --clients, --unpinned-clients"));
+            }
+        }
+    }
+    Ok(options)
+}
+
+struct Bench {
+    program: PathBuf,
+    scratch: PathBuf,
+    rounds: usize,
+}
+
+impl Bench {
+    fn engine(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        versions: &mut Vec<String>,
+        groups: &mut Vec<Group>,
+    ) -> Outcome {
+        let server = Server::start(&self.program, engine.name, engine.settings)?;
+        versions.push(server.version.clone());
+        let there = |tool: &&Tool| programs::find(tool.program, &programs::folders()).is_some();
+        let tools: Vec<&'static Tool> = engine.tools.iter().filter(there).collect();
+        for tool in &tools {
+            let flag = if tool.program == "memcaslap" { "-V" } else { "--version" };
+            let version = programs::first_line(Command::new(tool.program).arg(flag));
+            versions.extend(version.ok().filter(|version| !versions.contains(version)));
+        }
+        if let Some(mut load) = (engine.load)(&server).filter(|_| !tools.is_empty()) {
+            shell::run(&mut load, "loading")?;
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let all = format!("0-{}", processors - 1);
+        for (pinned, counts) in [(true, &options.pinned), (false, &options.unpinned)] {
+            server.pin(if pinned { SERVER } else { &all })?;
+            for clients in counts.iter().copied().filter(|clients| *clients <= engine.most_clients) {
+                let few = pinned && clients <= FEW;
+                let fits = |tool: &&&'static Tool| clients >= tool.least_clients && (few || tool.always);
+                let peers = tools.iter().filter(fits).map(|tool| Contender::Peer(tool));
+                let driver = few && engine.name != "memcached";
+                let ours = [Contender::Ours { driver: false }, Contender::Ours { driver: true }];
+                let contenders: Vec<Contender> =
+                    peers.chain(ours.into_iter().take(1 + usize::from(driver))).collect();
+                let rows = self.group(&server, &contenders, clients, pinned)?;
+                let group = Group { engine: engine.name, clients, pinned, rows };
+                println!("{}", group.markdown());
+                groups.push(group);
+            }
+        }
+        Ok(())
+    }
+
+    /// All rounds of one number of clients.
+    fn group(
+        &self,
+        server: &Server,
+        contenders: &[Contender],
+        clients: u32,
+        pinned: bool,
+    ) -> Result<Vec<Row>, String> {
+        let mut bases = Vec::new();
+        for contender in contenders {
+            let [a, b] = [(); 2].map(|()| self.once(server, *contender, clients, pinned, Length::Nothing));
+            let (a, b) = (a?, b?);
+            bases.push((
+                f64::midpoint(a.1, b.1),
+                f64::midpoint(a.2, b.2),
+                f64::midpoint(a.0.reads, b.0.reads),
+            ));
+        }
+        let mut rows: Vec<Row> = contenders.iter().map(|c| Row::new(c.name())).collect();
+        for round in 0..self.rounds {
+            for turn in 0..contenders.len() {
+                let which = (round + turn) % contenders.len();
+                let (report, client, of_server) =
+                    self.once(server, contenders[which], clients, pinned, Length::Whole)?;
+                let base = bases[which];
+                let reads = (report.reads - base.2).max(1.0);
+                rows[which].samples.push(Sample {
+                    per_second: report.per_second,
+                    client: report.cpu.unwrap_or((client - base.0) * 1e6 / reads),
+                    server: (of_server - base.1) * 1e6 / reads,
+                });
+            }
+        }
+        Ok(rows)
+    }
+
+    /// One trial: the tool's report, and the seconds of CPU of the client and of the server.
+    fn once(
+        &self,
+        server: &Server,
+        contender: Contender,
+        clients: u32,
+        pinned: bool,
+        length: Length,
+    ) -> Result<(Report, f64, f64), String> {
+        let program = match contender {
+            Contender::Peer(tool) => Path::new(tool.program),
+            Contender::Ours { .. } => &self.program,
+        };
+        let mut command = if pinned { Command::new("taskset") } else { Command::new(program) };
+        if pinned {
+            command.args(["-c", CLIENT]).arg(program);
+        }
+        let runs = self.scratch.join("runs");
+        match contender {
+            Contender::Peer(tool) => {
+                (tool.command)(server, clients, length, &mut command, &self.scratch);
+            }
+            Contender::Ours { driver } => {
+                let url = format!("{}{}", server.url, if driver { "?client=driver" } else { "" });
+                ours::command(&mut command, &url, clients, length, &runs);
+            }
+        }
+        let before = server.cpu();
+        let ran = process::run(&mut command, &self.scratch)?;
+        let used = server.cpu() - before;
+        let report = match contender {
+            Contender::Ours { .. } => ours::read(&self.program, &runs)?,
+            Contender::Peer(_) if length == Length::Nothing => {
+                Report { reads: f64::from(clients), per_second: 0.0, cpu: None }
+            }
+            Contender::Peer(tool) => {
+                (tool.read)(&ran.said).ok_or_else(|| format!("{} said: {}", tool.name, ran.said))?
+            }
+        };
+        // Connections that are being closed must not meet the next tool at the server's limit.
+        if clients > FEW {
+            std::thread::sleep(std::time::Duration::from_millis(150));
+        }
+        Ok((report, ran.cpu, used))
+    }
+}

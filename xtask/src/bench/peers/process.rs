@@ -1,0 +1,103 @@
+//! What processes cost, as the kernel counts it: to a hundredth of a second.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Ticks of the kernel's accounting in a second, on every Linux of today (`getconf CLK_TCK`).
+const TICKS: f64 = 100.0;
+/// A tool that takes longer than this for a trial is stuck, and is given up.
+const STUCK: Duration = Duration::from_secs(20);
+
+/// What of a line of `/proc/PID/stat` follows the program's name, which may hold anything.
+struct Stat {
+    state: char,
+    parent: u32,
+    own: u64,
+    of_ended_children: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = line.rsplit_once(") ")?.1.split(' ').collect();
+    let number = |n: usize| fields.get(n)?.parse::<u64>().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: u32::try_from(number(1)?).ok()?,
+        own: number(11)? + number(12)?,
+        of_ended_children: number(13)? + number(14)?,
+    })
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+/// All processes below one.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Seconds of CPU that all processes below one have used, those among them that have ended included.
+pub fn cpu_below(pid: u32) -> f64 {
+    let used = descendants(pid).into_iter().filter_map(stat).map(|stat| stat.own + stat.of_ended_children);
+    used.sum::<u64>() as f64 / TICKS
+}
+
+/// Pins all threads of all processes below one to these processors.
+pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
+    for pid in descendants(pid) {
+        crate::shell::run(
+            Command::new("taskset").args(["-a", "-c", "-p", processors, &pid.to_string()]),
+            "taskset",
+        )?;
+    }
+    Ok(())
+}
+
+/// What a program printed, and the seconds of CPU that it used.
+pub struct Ran {
+    pub said: String,
+    pub cpu: f64,
+}
+
+/// Runs a program. Its CPU is read after it has ended and before it is reaped, when the kernel still tells.
+pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: std::io::Error| format!("{name}: {error}");
+    let path = scratch.join("output");
+    let output = File::create(&path).map_err(failed)?;
+    let errors = output.try_clone().map_err(failed)?;
+    let mut child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn().map_err(failed)?;
+    let began = Instant::now();
+    let used = loop {
+        match stat(child.id()) {
+            // The first thread may end before the others: then the process is no more than half dead.
+            Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => break stat.own,
+            Some(_) if began.elapsed() < STUCK => sleep(Duration::from_millis(5)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("{name} was stuck"));
+            }
+        }
+    };
+    let status = child.wait().map_err(failed)?;
+    let said = fs::read_to_string(&path).map_err(failed)?;
+    if !status.success() {
+        let last: Vec<&str> = said.lines().rev().take(3).collect();
+        return Err(format!("{name} ended with {status}: {}", last.join(" / ")));
+    }
+    Ok(Ran { said, cpu: used as f64 / TICKS })
+}

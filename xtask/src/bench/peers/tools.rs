@@ -1,0 +1,221 @@
+//! The tools: how each is told to read points, and how its answer is read.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::server::Server;
+
+/// How long a trial is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// The time of a trial.
+    Whole,
+    /// The same connections and (nearly) no reads: what is subtracted.
+    Nothing,
+}
+
+/// What a tool reports of a trial.
+#[derive(Clone, Copy)]
+pub struct Report {
+    pub reads: f64,
+    pub per_second: f64,
+    /// Microseconds of client CPU for a read, where the tool says it itself.
+    pub cpu: Option<f64>,
+}
+
+/// One way to read points from one engine.
+pub struct Tool {
+    pub name: &'static str,
+    pub program: &'static str,
+    pub package: &'static str,
+    /// Measured where neither `--all` is given nor few clients are at work.
+    pub always: bool,
+    pub least_clients: u32,
+    pub command: fn(&Server, clients: u32, Length, &mut Command, &Path),
+    pub read: fn(&str) -> Option<Report>,
+}
+
+/// An engine, the settings that let a thousand clients in, its tools, and how their data are made.
+pub struct Engine {
+    pub name: &'static str,
+    pub settings: &'static [&'static str],
+    pub most_clients: u32,
+    pub tools: &'static [Tool],
+    pub load: fn(&Server) -> Option<Command>,
+}
+
+/// A trial of the tools that are given a time.
+const SECONDS: &str = "1";
+
+pub const ENGINES: &[Engine] = &[
+    Engine {
+        name: "mysql",
+        settings: &["max_connections=1200"],
+        most_clients: 1_000,
+        tools: &[
+            Tool {
+                name: "sysbench, prepared",
+                program: "sysbench",
+                package: "sysbench",
+                always: true,
+                least_clients: 1,
+                command: |server, clients, length, command, _| {
+                    sysbench(server, clients, length, command).args(["--db-ps-mode=auto", "run"]);
+                },
+                read: read_sysbench,
+            },
+            Tool {
+                name: "sysbench, text",
+                program: "sysbench",
+                package: "sysbench",
+                always: false,
+                least_clients: 1,
+                command: |server, clients, length, command, _| {
+                    sysbench(server, clients, length, command).args(["--db-ps-mode=disable", "run"]);
+                },
+                read: read_sysbench,
+            },
+        ],
+        load: |server| {
+            let mut command = Command::new("sysbench");
+            sysbench(server, 1, Length::Whole, &mut command).arg("prepare");
+            Some(command)
+        },
+    },
+    Engine {
+        name: "postgres",
+        settings: &["max_connections=1200"],
+        most_clients: 1_000,
+        tools: &[
+            Tool {
+                name: "pgbench, prepared, one thread",
+                program: "pgbench",
+                package: "postgresql-contrib",
+                always: true,
+                least_clients: 1,
+                command: |server, clients, length, command, _| {
+                    pgbench(server, clients, 1, "prepared", length, command);
+                },
+                read: read_pgbench,
+            },
+            Tool {
+                name: "pgbench, prepared, a thread per client",
+                program: "pgbench",
+                package: "postgresql-contrib",
+                always: true,
+                least_clients: 2,
+                command: |server, clients, length, command, _| {
+                    pgbench(server, clients, clients, "prepared", length, command);
+                },
+                read: read_pgbench,
+            },
+            Tool {
+                name: "pgbench, simple, one thread",
+                program: "pgbench",
+                package: "postgresql-contrib",
+                always: false,
+                least_clients: 1,
+                command: |server, clients, length, command, _| {
+                    pgbench(server, clients, 1, "simple", length, command);
+                },
+                read: read_pgbench,
+            },
+        ],
+        load: |server| {
+            let mut command = Command::new("pgbench");
+            command.args(["-i", "-s", "1", "-q", &server.url]);
+            Some(command)
+        },
+    },
+    Engine {
+        name: "memcached",
+        settings: &[],
+        most_clients: 16,
+        tools: &[Tool {
+            name: "memcaslap, one thread",
+            program: "memcaslap",
+            package: "libmemcached-tools",
+            always: true,
+            least_clients: 1,
+            command: |server, clients, length, command, scratch| {
+                let config = scratch.join("memcaslap");
+                // Reads only (command 1), of keys of 16 and values of 100 bytes.
+                let _ = std::fs::write(&config, "key\n16 16 1\nvalue\n100 100 1\ncmd\n0 0\n1 1\n");
+                let reads = if length == Length::Whole { 100_000 } else { clients };
+                command.arg(format!("--servers={}:{}", server.host, server.port));
+                command.arg("-F").arg(config).args(["-T", "1", "-w"]).arg(format!("{}k", 100 / clients));
+                command.arg("-c").arg(clients.to_string()).arg("-x").arg(reads.to_string());
+            },
+            read: read_memcaslap,
+        }],
+        load: |_| None,
+    },
+];
+
+fn sysbench<'a>(server: &Server, clients: u32, length: Length, command: &'a mut Command) -> &'a mut Command {
+    command.args(["oltp_point_select", "--mysql-user=root", "--mysql-db=kurabe", "--table_size=100000"]);
+    command.args(["--skip-trx", "--rand-type=uniform"]);
+    command.arg(format!("--mysql-host={}", server.host)).arg(format!("--mysql-port={}", server.port));
+    command.arg(format!("--threads={clients}"));
+    match length {
+        Length::Whole => command.arg(format!("--time={SECONDS}")),
+        Length::Nothing => command.arg("--time=0").arg(format!("--events={clients}")),
+    }
+}
+
+fn pgbench(server: &Server, clients: u32, threads: u32, mode: &str, length: Length, command: &mut Command) {
+    command.args(["-n", "-S", "-M", mode, "-c", &clients.to_string(), "-j", &threads.to_string()]);
+    match length {
+        Length::Whole => command.args(["-T", SECONDS]),
+        Length::Nothing => command.args(["-t", "1"]),
+    };
+    command.arg(&server.url);
+}
+
+/// `transactions:  57782  (57640.15 per sec.)`
+fn read_sysbench(said: &str) -> Option<Report> {
+    let line = said.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
+    let (reads, rate) = line.split_once('(')?;
+    let per_second = rate.split(' ').next()?.parse().ok()?;
+    Some(Report { reads: reads.trim().parse().ok()?, per_second, cpu: None })
+}
+
+/// `number of transactions actually processed: 49621` and `tps = 50229.479920 (without initial connection time)`
+fn read_pgbench(said: &str) -> Option<Report> {
+    let after = |start: &str| said.lines().find_map(|line| line.strip_prefix(start));
+    let reads = after("number of transactions actually processed: ")?;
+    let rate = after("tps = ")?;
+    Some(Report {
+        reads: reads.split('/').next()?.parse().ok()?,
+        per_second: rate.split(' ').next()?.parse().ok()?,
+        cpu: None,
+    })
+}
+
+/// `cmd_get: 179094`, and `Run time: 2.0s Ops: 281494 TPS: 140538`, where Ops holds the sets that came before the
+/// clock was started.
+fn read_memcaslap(said: &str) -> Option<Report> {
+    let reads: f64 = said.lines().find_map(|line| line.strip_prefix("cmd_get: "))?.trim().parse().ok()?;
+    let line = said.lines().find(|line| line.starts_with("Run time:"))?;
+    let word = |name: &str| line.split(name).nth(1)?.split_whitespace().next()?.parse::<f64>().ok();
+    let seconds = word("Ops:")? / word("TPS:")?;
+    Some(Report { reads, per_second: reads / seconds, cpu: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_peers_own_words_are_understood() {
+        let report = read_sysbench("x\n    transactions:    57782  (57640.15 per sec.)\n").unwrap();
+        assert_eq!((report.reads, report.per_second), (57_782.0, 57_640.15));
+        let said = "number of transactions actually processed: 16/16\ntps = 811.5 (without initial)\n";
+        let report = read_pgbench(said).unwrap();
+        assert_eq!((report.reads, report.per_second), (16.0, 811.5));
+        let said = "cmd_get: 1000\ncmd_set: 3000\n\nRun time: 2.0s Ops: 4000 TPS: 2000 Net_rate: 20.4M/s\n";
+        let report = read_memcaslap(said).unwrap();
+        assert_eq!((report.reads, report.per_second), (1_000.0, 500.0));
+        assert!(read_sysbench("FATAL: error 1040").is_none());
+    }
+}
