@@ -10,7 +10,7 @@ const SHORT: [&str; 13] = [
     "session",
     "null:",
     "--payload",
-    "1k",
+    "1k,4k",
     "--layout",
     "blob",
     "--compress",
@@ -72,8 +72,8 @@ fn a_run_is_shown_reported_and_repeated() {
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!(report["experiment"], "session");
     let cells = report["cells"].as_array().unwrap();
-    // Two cells and the repeat, two operations.
-    assert_eq!(cells.len(), 6);
+    // Four cells and the repeat, two operations.
+    assert_eq!(cells.len(), 10);
     for cell in cells {
         assert_eq!(cell["status"], "ok");
         assert!(cell["ops_per_second"]["median"].as_f64().unwrap() > 0.0);
@@ -83,7 +83,7 @@ fn a_run_is_shown_reported_and_repeated() {
     assert!(report["overhead_ns_per_op"].as_f64().unwrap() > 0.0);
 
     let csv = place.run(&["report", "--format", "csv"]).out;
-    assert_eq!(csv.lines().count(), 7, "{csv}");
+    assert_eq!(csv.lines().count(), 11, "{csv}");
     assert!(place.run(&["report", "--format", "md"]).out.starts_with("# "));
     let page = place.run(&["report"]).out;
     let page = std::fs::read_to_string(page.trim()).unwrap();
@@ -112,7 +112,7 @@ fn a_dry_run_shows_the_plan_and_measures_nothing() {
     args.push("--dry-run");
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("2 cells") && answer.err.contains("3 rounds"), "{answer:?}");
+    assert!(answer.err.contains("4 cells") && answer.err.contains("3 rounds"), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
