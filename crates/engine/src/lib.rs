@@ -5,6 +5,7 @@ mod client;
 mod clock;
 pub mod event;
 mod gate;
+pub mod house;
 mod order;
 pub mod overhead;
 pub mod plan;

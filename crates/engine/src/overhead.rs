@@ -1,7 +1,7 @@
 //! What the tool itself costs: the experiment's own transactions on a target that answers at once.
 
+use crate::house::House;
 use crate::plan::{Target, axes, dataset, operations};
-use crate::runner::House;
 use crate::trial::Trial;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;

@@ -1,8 +1,8 @@
 //! What would stop a run in its middle, found before it starts: connections, open files, memory,
 //! tables in the way.
 
+use crate::house::House;
 use crate::plan::{Target, dataset};
-use crate::runner::House;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, RunSpec};

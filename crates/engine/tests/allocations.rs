@@ -7,8 +7,8 @@ use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset};
 use kurabe_core::target::TargetUrl;
+use kurabe_engine::house::House;
 use kurabe_engine::plan::Target;
-use kurabe_engine::runner::House;
 use kurabe_stats::Histogram;
 use std::time::Instant;
 
