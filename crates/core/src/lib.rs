@@ -7,6 +7,7 @@
 //! measurement of one cell, and a run is all of them.
 
 pub mod axis;
+pub mod calendar;
 pub mod collection;
 pub mod driver;
 pub mod error;

@@ -102,18 +102,9 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A moment as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01 (days to a civil date: Howard Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+/// A moment as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01.
 pub(crate) fn moment(seconds: u64) -> String {
-    let z = (seconds / 86_400) as i64 + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = kurabe_core::calendar::date((seconds / 86_400) as i64);
     let time = seconds % 86_400;
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3_600, time % 3_600 / 60)
 }

@@ -1,5 +1,6 @@
 //! `DATETIME(6)`, which has no zone and holds UTC here, from and to microseconds since 1970.
 
+use kurabe_core::calendar::date;
 use kurabe_core::{Error, ErrorKind, Result};
 
 const DAY: i64 = 86_400_000_000;
@@ -17,22 +18,13 @@ pub(crate) struct DateTime {
 }
 
 impl DateTime {
-    /// From microseconds since 1970. The calendar is Howard Hinnant's `civil_from_days`
-    /// ("chrono-Compatible Low-Level Date Algorithms").
+    /// From microseconds since 1970.
     ///
     /// # Errors
     /// Usage, outside of the years 1 to 9999, which the type does not hold.
     pub(crate) fn from_micros(micros: i64) -> Result<Self> {
-        let days = micros.div_euclid(DAY) + 719_468;
+        let (year, month, day) = date(micros.div_euclid(DAY));
         let rest = micros.rem_euclid(DAY);
-        let era = days.div_euclid(146_097);
-        let day_of_era = days.rem_euclid(146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted = (5 * day_of_year + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
         if !(1..=9999).contains(&year) {
             return Err(Error::new(ErrorKind::Usage, "a datetime holds the years 1 to 9999 only"));
         }
@@ -40,7 +32,7 @@ impl DateTime {
         Ok(Self {
             year: year as u16,
             month: month as u8,
-            day: (day_of_year - (153 * shifted + 2) / 5 + 1) as u8,
+            day: day as u8,
             hour: (seconds / 3_600) as u8,
             minute: (seconds / 60 % 60) as u8,
             second: (seconds % 60) as u8,
@@ -48,7 +40,7 @@ impl DateTime {
         })
     }
 
-    /// To microseconds since 1970 (`days_from_civil`, same source); nothing where it is no moment, such as the
+    /// To microseconds since 1970 (Howard Hinnant's `days_from_civil`); nothing where it is no moment, such as the
     /// engines' zero date.
     pub(crate) fn micros(self) -> Option<i64> {
         if !(1..=12).contains(&self.month) || !(1..=31).contains(&self.day) {

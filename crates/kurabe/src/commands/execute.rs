@@ -8,6 +8,7 @@ use crate::targets::{self, Opened};
 use crate::{machine, signals};
 use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
+use kurabe_core::calendar::date;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
@@ -263,18 +264,9 @@ fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> S
     text
 }
 
-/// `20261120-101744` in UTC, from seconds since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`).
+/// `20261120-101744` in UTC, from seconds since 1970.
 fn stamp(seconds: u64) -> String {
-    let days = seconds / 86_400 + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (year, month, day) = date((seconds / 86_400) as i64);
     let time = seconds % 86_400;
     format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", time / 3_600, time / 60 % 60, time % 60)
 }
