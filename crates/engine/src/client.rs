@@ -8,9 +8,9 @@ use kurabe_stats::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The processor's cycle counter where it runs evenly, the system's monotonic clock elsewhere. Two reads of it cost a
-/// third of two of the system's clock, which is a quarter of what the whole loop costs; the measured phase as a whole,
-/// and so throughput, is still timed by the system's clock.
+/// The processor's cycle counter where it runs evenly, the system's monotonic clock elsewhere. Two reads of it cost
+/// some six tenths of two of the system's clock (`cargo xtask bench overhead`); the measured phase as a whole, and so
+/// throughput, is still timed by the system's clock.
 type Tick = quanta::Instant;
 
 /// Of so many checks one is timed, so that timing them costs nothing.

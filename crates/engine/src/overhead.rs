@@ -1,7 +1,7 @@
 //! What the tool itself costs: the experiment's own transactions on a target that answers at once.
 
 use crate::house::House;
-use crate::plan::{Target, axes, dataset, operations};
+use crate::plan::{Target, axes, dataset, operations, unavailable};
 use crate::trial::Trial;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
@@ -39,10 +39,10 @@ pub fn measure(
             };
             (axis.name.to_owned(), value)
         }));
-        if let Some(reason) = crate::plan::unavailable_on(experiment, spec, null, &cell)? {
+        let workload = experiment.workload(&cell, &dataset(spec, 0))?;
+        if let Some(reason) = unavailable(&workload.demand(), null) {
             return Err(Error::unsupported(format!("the tool cannot be measured on this cell: {reason}")));
         }
-        let workload = experiment.workload(&cell, &dataset(spec, 0))?;
         let mut house = House::open(null, 0, 1, "overhead")?;
         workload.load(&mut *house.namespace, &mut *house.session)?;
         for operation in operations(experiment, spec)? {

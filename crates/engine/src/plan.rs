@@ -75,19 +75,6 @@ pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
     Dataset { seed: spec.seed, records: spec.records, slot: target }
 }
 
-/// Why a target cannot do a cell; `None` where it can.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage) where the cell's values make no sense together.
-pub fn unavailable_on(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    target: &Target,
-    axes: &Cell,
-) -> Result<Option<String>> {
-    Ok(cell(experiment, spec, 0, target, axes.clone())?.unavailable)
-}
-
 /// Why the target cannot do what a cell demands; `None` where it can.
 pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     if demand.prepared_statements
