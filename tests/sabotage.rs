@@ -187,9 +187,11 @@ impl Session for LyingSession {
             Operation::InsertMany { rows, .. } => *rows as u64,
             _ => 1,
         };
+        // The store that is read from is loaded honestly: what is proven is the check after the trial, not that of the load.
+        let in_trial = operation.collection().is_some_and(|collection| collection.name.ends_with("_w"));
         match (self.lie, &operation) {
             (Lie::Panics, _) if is_read => panic!("planted"),
-            (Lie::DropsLastPiece, Operation::InsertMany { collection, rows }) => {
+            (Lie::DropsLastPiece, Operation::InsertMany { collection, rows }) if in_trial => {
                 let fewer = Operation::InsertMany { collection: Arc::clone(collection), rows: rows - 1 };
                 let kept = parameters.len() / rows * (rows - 1);
                 if kept > 0 {
@@ -201,7 +203,7 @@ impl Session for LyingSession {
                 out.set_affected(written);
                 Ok(())
             }
-            (Lie::NeverWrites, _) if is_write => {
+            (Lie::NeverWrites, _) if is_write && in_trial => {
                 out.clear();
                 out.set_affected(written);
                 Ok(())
@@ -219,7 +221,11 @@ impl Session for LyingSession {
             (Lie::AnotherSession, _) if is_read => {
                 self.inner.execute(prepared, parameters, out)?;
                 let now = rows(out);
-                if let Some(before) = self.last.replace(now) {
+                if let Some(mut before) = self.last.replace(now.clone()) {
+                    // The time stays the right one, so that only the bytes can tell.
+                    for (row, right) in before.iter_mut().zip(&now) {
+                        row[1].clone_from(&right[1]);
+                    }
                     fill(out, &before);
                 }
                 Ok(())
@@ -235,7 +241,9 @@ impl Session for LyingSession {
                 fill(out, &cut);
                 Ok(())
             }
-            (Lie::Evicts, Operation::Insert { collection }) if self.executed.is_multiple_of(10) => {
+            (Lie::Evicts, Operation::Insert { collection })
+                if in_trial && self.executed.is_multiple_of(10) =>
+            {
                 self.inner.execute(prepared, parameters, out)?;
                 let delete = self.inner.prepare(&Operation::Delete { collection: Arc::clone(collection) })?;
                 let mut nobody = Reply::new();
@@ -351,13 +359,13 @@ fn without_a_lie_every_trial_has_figures() {
 
 #[test]
 fn a_layout_that_drops_its_last_piece_is_caught() {
-    caught(Lie::DropsLastPiece, "rows", &["write"], "the server counts");
+    caught(Lie::DropsLastPiece, "rows", &["write"], "were acknowledged and the server counts");
 }
 
 #[test]
 fn a_read_that_returns_another_sessions_bytes_is_caught() {
     for layout in ["blob", "rows"] {
-        caught(Lie::AnotherSession, layout, &["read"], "session");
+        caught(Lie::AnotherSession, layout, &["read"], "other content");
     }
 }
 
@@ -369,12 +377,12 @@ fn a_truncated_value_is_caught() {
 
 #[test]
 fn a_cache_that_evicts_is_caught() {
-    caught(Lie::Evicts, "blob", &["read", "write"], "the server counts");
+    caught(Lie::Evicts, "blob", &["write"], "were acknowledged and the server counts");
 }
 
 #[test]
 fn an_operation_that_is_never_sent_is_caught() {
-    caught(Lie::NeverWrites, "blob", &["write"], "the server counts");
+    caught(Lie::NeverWrites, "blob", &["write"], "were acknowledged and the server counts");
     caught(Lie::NeverReads, "blob", &["read"], "is not there");
     caught(Lie::NeverReads, "rows", &["read"], "is not there");
 }
