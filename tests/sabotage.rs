@@ -65,6 +65,10 @@ impl Driver for Saboteur {
         self.inner.prepared_statements()
     }
 
+    fn pipelining(&self) -> Support {
+        self.inner.pipelining()
+    }
+
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         Ok(Box::new(LyingSession {
             inner: self.inner.connect(options)?,

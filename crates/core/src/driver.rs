@@ -1,7 +1,7 @@
 //! What a database must offer to be measured: a [`Driver`] opens [`Session`]s, a [`Namespace`] keeps house.
 
 use crate::collection::Collection;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,32 @@ pub trait Driver: Send + Sync {
     /// Whether an operation can be announced to the server once and executed many times, so that preparing it per
     /// request and preparing it once are two different things.
     fn prepared_statements(&self) -> Support;
+
+    /// Whether the protocol lets a client send requests before the answers to earlier ones have come, and the client
+    /// in use does.
+    fn pipelining(&self) -> Support;
+
+    /// Has every later connection acknowledge writes in this durability class, by what a session may set. Settings
+    /// of the server are its owner's and are left alone.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where that takes a setting that no session may change, with the
+    /// settings as they are; or as for [`Driver::describe`].
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let facts = self.describe()?;
+        if facts.durability == Some(class) {
+            return Ok(());
+        }
+        let found = facts.durability.map_or_else(|| "none".to_owned(), |found| format!("'{found}'"));
+        let settings: Vec<String> =
+            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
+        let because = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
+        Err(Error::unsupported(format!(
+            "the durability class of {} is {found}{because} and not '{class}', and no session can change that",
+            facts.engine
+        ))
+        .hint("ask the server's owner, or leave --durability out"))
+    }
 
     /// Opens a connection, authenticates and makes it ready for its first operation.
     ///
@@ -51,6 +77,19 @@ pub trait Session: Send {
     /// The server's error with its code; the session stays usable unless the error's kind is
     /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) or [`Protocol`](crate::ErrorKind::Protocol).
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()>;
+
+    /// Executes a prepared operation once for each of `out`, all requests sent before the first answer is awaited.
+    /// `parameters` holds those of the first request, of the second, … Each request stands alone: it is no transaction
+    /// of all, and one that the server refuses does not take back the others.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Driver::pipelining`] says no. Otherwise the first error
+    /// of any request, after the answers to all have been received; the session stays usable as after
+    /// [`Session::execute`].
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        let _ = (prepared, parameters, out);
+        Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
 
     /// Gives a prepared operation back, on the server too where it keeps one.
     ///

@@ -13,6 +13,17 @@ pub struct OptionInfo {
     pub help: &'static str,
 }
 
+/// A clause of an engine's licence that restricts publishing results of benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BenchmarkClause {
+    /// The licence, and the clause's name in it.
+    pub name: &'static str,
+    /// What it restricts, one sentence.
+    pub says: &'static str,
+    /// Where it is published.
+    pub source: &'static str,
+}
+
 /// A driver, as it is known before anything is opened.
 #[derive(Debug)]
 pub struct DriverInfo {
@@ -26,6 +37,8 @@ pub struct DriverInfo {
     pub url: &'static str,
     /// Its options; others are refused before [`DriverInfo::open`] is called.
     pub options: &'static [OptionInfo],
+    /// What the engine's licence says about publishing results, where it restricts that.
+    pub benchmark_clause: Option<BenchmarkClause>,
     /// Makes the driver. Reads nothing from the network: the server is first met by `connect` or `describe`.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
 }

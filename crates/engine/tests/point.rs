@@ -38,6 +38,10 @@ impl Driver for Forgetful {
         self.0.prepared_statements()
     }
 
+    fn pipelining(&self) -> Support {
+        self.0.pipelining()
+    }
+
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         Ok(Box::new(ForgetfulSession { inner: self.0.connect(options)?, updates: Vec::new() }))
     }

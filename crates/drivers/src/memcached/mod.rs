@@ -31,6 +31,7 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "a cache: values by key, in the server's memory only",
     url: "memcached://[host][:port] or memcached:///path/to.sock",
     options: &[OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" }],
+    benchmark_clause: None,
     open,
 };
 
@@ -158,6 +159,10 @@ impl Driver for Memcached {
 
     fn prepared_statements(&self) -> Support {
         Support::No("memcached has no statements to prepare".to_owned())
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("not yet".to_owned())
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -43,6 +43,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "engine", help: "storage engine of our tables; default: the server's" },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
     ],
+    benchmark_clause: None,
     open,
 };
 
@@ -88,6 +89,10 @@ impl Driver for Mysql {
 
     fn prepared_statements(&self) -> Support {
         Support::Native
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("the MySQL protocol is spoken one command at a time".to_owned())
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

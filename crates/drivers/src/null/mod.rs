@@ -28,6 +28,7 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "no database: answers at once from memory, and so measures the tool itself",
     url: "null:",
     options: &[],
+    benchmark_clause: None,
     open,
 };
 
@@ -76,6 +77,10 @@ impl Driver for Null {
     }
 
     fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn pipelining(&self) -> Support {
         Support::Native
     }
 

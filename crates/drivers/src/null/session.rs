@@ -68,6 +68,16 @@ impl Session for NullSession {
         }
     }
 
+    /// There is nothing to wait for: one after the other.
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        let each = self.slots.get(prepared)?.parameters;
+        check_parameters("a pipeline", each * out.len(), parameters.len())?;
+        for (n, reply) in out.iter_mut().enumerate() {
+            self.execute(prepared, &parameters[n * each..(n + 1) * each], reply)?;
+        }
+        Ok(())
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }

@@ -45,6 +45,7 @@ pub static INFO: DriverInfo = DriverInfo {
         },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
     ],
+    benchmark_clause: None,
     open,
 };
 
@@ -82,6 +83,10 @@ impl Driver for Postgres {
 
     fn prepared_statements(&self) -> Support {
         Support::Native
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("not yet".to_owned())
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -52,6 +52,7 @@ pub static INFO: DriverInfo = DriverInfo {
             help: "pages of WAL after which it is written back (default 1000)",
         },
     ],
+    benchmark_clause: None,
     open,
 };
 
@@ -163,6 +164,10 @@ impl Driver for Sqlite {
 
     fn prepared_statements(&self) -> Support {
         Support::Native
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("SQLite is in process: there is no round trip to save".to_owned())
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
