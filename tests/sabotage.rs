@@ -301,6 +301,8 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         rounds: 2,
         seed: 11,
         records: Some(50),
+        arrivals: None,
+        slo_ns: None,
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();

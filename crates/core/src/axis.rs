@@ -25,6 +25,15 @@ pub enum AxisKind {
     },
     /// One of these words; each with what it means.
     Choice(&'static [(&'static str, &'static str)]),
+    /// Counts, from the least to the most, or one of these words.
+    CountOr {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+        /// The words, each with what it means.
+        words: &'static [(&'static str, &'static str)],
+    },
 }
 
 /// One thing that an experiment varies.
@@ -61,6 +70,16 @@ impl AxisInfo {
             }
             AxisKind::Count { least, most } => {
                 let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
+                Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
+            }
+            AxisKind::CountOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::CountOr { least, most, words } => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let value = units::parse_count(text).map_err(|e| {
+                    e.context(format!("--{}", self.name)).hint(format!("a count, or {}", words.join(", ")))
+                })?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
             AxisKind::Choice(choices) => {

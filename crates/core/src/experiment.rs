@@ -70,6 +70,8 @@ pub struct Demand {
     pub operations: Vec<Operation>,
     /// Whether the transaction needs statements that can be prepared: a target without them has no such cell.
     pub prepared_statements: bool,
+    /// Whether the transaction sends requests before earlier ones have been answered.
+    pub pipelining: bool,
     /// The largest single value, in bytes.
     pub value_bytes: u64,
     /// The largest request or answer, values together, in bytes.
@@ -94,6 +96,12 @@ pub trait Workload: Send + Sync {
 
     /// Whether each transaction opens its own connection and closes it.
     fn connection_per_request(&self) -> bool;
+
+    /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
+    /// and its service time is that of them all.
+    fn pipeline(&self) -> u64 {
+        1
+    }
 
     /// Mean bytes handed to the database for one record, after compression and encoding.
     fn stored_bytes(&self) -> Option<u64>;

@@ -12,6 +12,7 @@ pub mod collection;
 pub mod driver;
 pub mod error;
 pub mod experiment;
+pub mod load;
 pub mod operation;
 pub mod run;
 pub mod secret;

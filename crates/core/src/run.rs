@@ -5,6 +5,7 @@
 use crate::axis::{AxisValue, Cell};
 use crate::driver::ServerFacts;
 use crate::error::ErrorKind;
+use crate::load::Arrivals;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +34,12 @@ pub struct RunSpec {
     pub seed: u64,
     /// Records in the store; `None`: the experiment's own rule.
     pub records: Option<u64>,
+    /// How the arrivals of an open loop are spread; `None`: evenly, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// What the 99th percentile of response times must stay under where the highest rate is asked for, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_ns: Option<u64>,
 }
 
 /// The first line of a run file.
@@ -166,6 +173,9 @@ pub struct Measurement {
     pub client_cpu_ns: u64,
     /// Service times, in nanoseconds.
     pub service: Histogram,
+    /// What an open loop shows beside; `None` for a closed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenLoop>,
     /// Median time of one check of an answer, in nanoseconds, from one in 64 of them: a sample that the scheduler
     /// interrupted would make nonsense of a mean.
     pub verify_ns_per_op: f64,
@@ -177,10 +187,42 @@ pub struct Measurement {
     pub around_ns: u64,
 }
 
+/// What an open loop shows beside service times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// Transactions due per second. Where the highest rate was asked for: the one found.
+    pub rate: f64,
+    /// Response times, in nanoseconds: from when a transaction was due to its end. One that was dropped counts with
+    /// the time for which it had waited, so that a stall shows as one.
+    pub response: Histogram,
+    /// Dispatch lag, in nanoseconds: how late the tool began a transaction for which a client stood ready. It is the
+    /// tool's own fault, and part of the response time.
+    pub lag: Histogram,
+    /// The time over which transactions were due, in nanoseconds.
+    pub due_ns: u64,
+    /// The most transactions that were due and not begun at one moment, since all clients were waiting for answers.
+    pub backlog: u64,
+    /// Trials that it took to find the highest rate; 0 where the rate was given.
+    pub probes: u32,
+}
+
 impl Measurement {
     /// Completed transactions per second of the measured phase.
     pub fn ops_per_second(&self) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { self.completed as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    /// Whether the load of an open loop was served as it came: nothing was dropped, and the last answers came no
+    /// later behind the last transactions due than answers took anyway. Always so in a closed loop.
+    pub fn kept_up(&self) -> bool {
+        /// How far the time for the load may go beyond the time over which it was due: this part of it, …
+        const BEYOND: f64 = 1.01;
+        /// … and so many nanoseconds, which a scheduler may take.
+        const SLACK: f64 = 2e7;
+        let Some(open) = &self.open else { return true };
+        let longest = self.service.max().unwrap_or(0);
+        self.dropped == 0
+            && self.elapsed_ns.saturating_sub(longest) as f64 <= (open.due_ns as f64).mul_add(BEYOND, SLACK)
     }
 
     /// CPU time of the client per completed transaction, in microseconds.

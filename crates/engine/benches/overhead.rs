@@ -10,7 +10,7 @@ use kurabe_core::experiment::{Client, Dataset, Stop, Workload};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::house::House;
 use kurabe_engine::plan::Target;
-use kurabe_engine::trial::Trial;
+use kurabe_engine::trial::{Pace, Trial};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -51,6 +51,7 @@ fn row(payload: &str, operation: &str) {
                 workload: &*workload,
                 operation,
                 // Writes are kept: not so many that memory is what is measured.
+                pace: Pace::Closed,
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),
                     duration: Some(Duration::from_millis(200)),

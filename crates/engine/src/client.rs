@@ -1,6 +1,8 @@
 //! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
 
 use crate::gate::Gate;
+use crate::open::{Paced, sleep_sharply};
+use crate::schedule::Schedule;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, Done, Transaction};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The processor's cycle counter where it runs evenly, the system's monotonic clock elsewhere. Two reads of it cost
 /// some six tenths of two of the system's clock (`cargo xtask bench overhead`); the measured phase as a whole, and so
 /// throughput, is still timed by the system's clock.
-type Tick = quanta::Instant;
+pub(crate) type Tick = quanta::Instant;
 
 /// Of so many checks one is timed, so that timing them costs nothing.
 const TIMED_CHECKS: u64 = 64;
@@ -27,6 +29,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) driver: &'a dyn Driver,
     pub(crate) options: &'a ConnectOptions,
     pub(crate) connection_per_request: bool,
+    /// Requests of one transaction, sent before their answers are awaited.
+    pub(crate) pipeline: u64,
+    /// The schedule of an open loop; none where the loop is closed.
+    pub(crate) schedule: Option<Schedule>,
     pub(crate) duration: Option<Duration>,
     pub(crate) gate: Gate,
     /// Set when one client failed or the user asked to stop: all end at their next transaction.
@@ -46,15 +52,17 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
+    /// What an open loop shows beside; `None` for a closed one.
+    pub(crate) paced: Option<Box<Paced>>,
     pub(crate) error: Option<Error>,
 }
 
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
-    transaction: Box<dyn Transaction>,
+    pub(crate) transaction: Box<dyn Transaction>,
     session: Option<Box<dyn Session>>,
     quota: Option<u64>,
-    outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 impl<'a> Worker<'a> {
@@ -74,6 +82,7 @@ impl<'a> Worker<'a> {
             elapsed: Duration::ZERO,
             service: Histogram::new(),
             checks: Histogram::new(),
+            paced: None,
             error: None,
         };
         Self { shared, transaction, session: None, quota, outcome }
@@ -107,7 +116,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
     }
 
@@ -123,8 +132,8 @@ impl<'a> Worker<'a> {
             self.transaction.draw();
             self.transact()?;
             self.transaction.check()?;
-            self.outcome.warmup += 1;
-            self.outcome.done.completed += 1;
+            self.outcome.warmup += self.shared.pipeline;
+            self.outcome.done.completed += self.shared.pipeline;
             if until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
@@ -133,7 +142,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline]
-    fn transact(&mut self) -> Result<()> {
+    pub(crate) fn transact(&mut self) -> Result<()> {
         if let Some(session) = &mut self.session {
             return self.transaction.run(&mut **session);
         }
@@ -144,8 +153,20 @@ impl<'a> Worker<'a> {
     }
 
     fn measure(&mut self, start: Instant) -> Result<()> {
-        let measured = self.transactions();
-        self.outcome.elapsed = start.elapsed();
+        let shared = self.shared;
+        let measured = if let Some(schedule) = &shared.schedule {
+            sleep_sharply();
+            let mut paced = Box::new(Paced::new());
+            let start = Tick::now() + start.saturating_duration_since(Instant::now());
+            let measured = self.paced(start, schedule, &mut paced);
+            self.outcome.elapsed = Duration::from_nanos(paced.last_end);
+            self.outcome.paced = Some(paced);
+            measured
+        } else {
+            let measured = self.transactions();
+            self.outcome.elapsed = start.elapsed();
+            measured
+        };
         self.outcome.done.completed += self.outcome.completed;
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
@@ -157,23 +178,21 @@ impl<'a> Worker<'a> {
     fn transactions(&mut self) -> Result<()> {
         let deadline = self.shared.duration.map(|duration| Tick::now() + duration);
         let quota = self.quota.unwrap_or(u64::MAX);
+        let pipeline = self.shared.pipeline;
         let mut told = (Tick::now(), 0);
         while self.outcome.offered < quota && !self.stopped() {
             self.transaction.draw();
-            self.outcome.offered += 1;
+            self.outcome.offered += pipeline;
             let began = Tick::now();
             let answer = self.transact();
             let ended = Tick::now();
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.failed += 1;
+                self.outcome.failed += pipeline;
                 return Err(error);
             }
-            self.outcome.service.record((ended - began).as_nanos() as u64);
-            self.outcome.completed += 1;
-            if ended - told.0 > TELL {
-                self.shared.progress.fetch_add(self.outcome.completed - told.1, Ordering::Relaxed);
-                told = (ended, self.outcome.completed);
-            }
+            self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
+            self.outcome.completed += pipeline;
+            self.tell(ended, &mut told);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
             }
@@ -181,11 +200,20 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// Says now and then how far it is.
     #[inline]
-    fn check(&mut self, ended: Tick) -> Result<()> {
+    pub(crate) fn tell(&self, now: Tick, told: &mut (Tick, u64)) {
+        if now - told.0 > TELL {
+            self.shared.progress.fetch_add(self.outcome.completed - told.1, Ordering::Relaxed);
+            *told = (now, self.outcome.completed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn check(&mut self, ended: Tick) -> Result<()> {
         let checked = self.transaction.check();
         if self.outcome.completed.is_multiple_of(TIMED_CHECKS) {
-            self.outcome.checks.record(ended.elapsed().as_nanos() as u64);
+            self.outcome.checks.record(ended.elapsed().as_nanos() as u64 / self.shared.pipeline);
         }
         checked
     }

@@ -2,10 +2,11 @@
 
 use crate::house::House;
 use crate::plan::{Target, axes, dataset, operations, unavailable};
-use crate::trial::Trial;
+use crate::trial::{Pace, Trial};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, Stop};
+use kurabe_core::load::RATE;
 use kurabe_core::run::{OverheadRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -25,7 +26,9 @@ pub fn measure(
     null: &Target,
     cancel: &AtomicBool,
 ) -> Result<Vec<OverheadRecord>> {
-    let axes = axes(experiment, spec)?;
+    // In a closed loop: an open one would measure how long the tool waits.
+    let axes: Vec<_> =
+        axes(experiment, spec)?.into_iter().filter(|(axis, _)| axis.name != RATE.name).collect();
     let chart = experiment.info().chart_axis;
     let values = axes.iter().find(|(axis, _)| axis.name == chart).map(|(_, values)| values.clone());
     let mut records = Vec::new();
@@ -53,6 +56,7 @@ pub fn measure(
                 workload: &*workload,
                 operation,
                 stop: Stop { requests: None, duration: Some(TIME) },
+                pace: Pace::Closed,
                 seed: spec.seed,
                 cancel,
                 progress: &AtomicU64::new(0),

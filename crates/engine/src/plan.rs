@@ -3,6 +3,7 @@
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::driver::{Driver, Limit, ServerFacts, Support};
 use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop};
+use kurabe_core::load::{Load, RATE};
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::time::Duration;
@@ -24,14 +25,15 @@ pub struct Target {
 /// # Errors
 /// [`Usage`](ErrorKind::Usage) where the spec lacks an axis or has one that the experiment does not know.
 pub fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
-    let known = experiment.info().axes;
+    let open = spec.axes.contains_key(RATE.name);
+    let known: Vec<AxisInfo> = experiment.info().axes.iter().copied().chain(open.then_some(RATE)).collect();
     if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
         return Err(Error::usage(format!("{} has no axis '{name}'", spec.experiment)));
     }
     known
-        .iter()
+        .into_iter()
         .map(|axis| match spec.axes.get(axis.name) {
-            Some(values) if !values.is_empty() => Ok((*axis, values.clone())),
+            Some(values) if !values.is_empty() => Ok((axis, values.clone())),
             _ => Err(Error::usage(format!("axis '{}' has no value", axis.name))),
         })
         .collect()
@@ -63,6 +65,10 @@ fn cell(
 ) -> Result<CellRecord> {
     let made = experiment.workload(&axes, &dataset(spec, index));
     let (unavailable, stored_bytes) = match made {
+        Ok(workload) if workload.pipeline() > 1 && Load::of(&axes) != Load::Closed => {
+            let reason = "in an open loop each arrival is one request, so that none are sent together";
+            (Some(reason.to_owned()), workload.stored_bytes())
+        }
         Ok(workload) => (unavailable(&workload.demand(), target), workload.stored_bytes()),
         Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.to_string()), None),
         Err(error) => return Err(error),
@@ -79,6 +85,11 @@ pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
 pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     if demand.prepared_statements
         && let Support::No(reason) = target.driver.prepared_statements()
+    {
+        return Some(reason);
+    }
+    if demand.pipelining
+        && let Support::No(reason) = target.driver.pipelining()
     {
         return Some(reason);
     }

@@ -1,12 +1,14 @@
 //! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
 
 use crate::event::Event;
+use crate::highest::Objective;
 use crate::house::House;
 use crate::order;
 use crate::plan::{self, Target, dataset};
-use crate::trial::{Failure, Trial, panicked};
+use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Experiment, OperationInfo};
+use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
+use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -34,6 +36,9 @@ pub struct Runner<'a> {
     /// Transactions completed in the current trial.
     pub progress: &'a AtomicU64,
 }
+
+/// How long the highest rate is searched for where no time is given.
+const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
 /// A trial's place in a run: a cell and an operation.
 type Place = (usize, usize);
@@ -159,18 +164,34 @@ impl Runner<'_> {
                 .map_err(|error| error.context("filling the store"))?;
             house.loaded.insert(data);
         }
-        workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
-        let trial = Trial {
-            driver: &*target.driver,
-            options: &ConnectOptions::default(),
-            workload: &*workload,
-            operation,
-            stop: plan::stop(self.spec, operation),
-            seed: mix(self.spec.seed, u64::from(round) + 1),
-            cancel: self.cancel,
-            progress: self.progress,
+        let seed = mix(self.spec.seed, u64::from(round) + 1);
+        let mut made = |pace: Pace, stop: Stop| {
+            workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+            let trial = Trial {
+                driver: &*target.driver,
+                options: &ConnectOptions::default(),
+                workload: &*workload,
+                operation,
+                stop,
+                pace,
+                seed,
+                cancel: self.cancel,
+                progress: self.progress,
+            };
+            trial.run(|done| workload.after(operation.name, &mut *house.session, done))
         };
-        let mut measured = trial.run(|done| workload.after(operation.name, &mut *house.session, done))?;
+        let stop = plan::stop(self.spec, operation);
+        let arrivals = self.spec.arrivals.unwrap_or_default();
+        let mut measured = match Load::of(&cell.axes) {
+            Load::Closed => made(Pace::Closed, stop)?,
+            Load::Open(rate) => made(Pace::Open { rate: rate as f64, arrivals }, stop)?,
+            Load::Highest => {
+                let slo = Duration::from_nanos(self.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
+                let time = stop.duration.unwrap_or(HIGHEST_TIME);
+                let objective = Objective { slo, arrivals, time };
+                objective.find(|pace, time| made(pace, Stop { requests: None, duration: Some(time) }))?
+            }
+        };
         measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }

@@ -3,9 +3,12 @@
 use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::gate::Gate;
+use crate::open::Paced;
+use crate::schedule::{self, Schedule};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
-use kurabe_core::run::Measurement;
+use kurabe_core::load::Arrivals;
+use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
 use kurabe_stats::rng::mix;
@@ -16,6 +19,13 @@ use std::time::Duration;
 
 /// A client's thread runs no deep recursion; drivers that parse certificates need the most of it.
 const STACK: usize = 512 * 1024;
+
+/// In an open loop clients begin so much after the gate opens, …
+const LEAD: Duration = Duration::from_millis(2);
+/// … and so much for each of them: by then all are awake.
+const LEAD_EACH: Duration = Duration::from_micros(20);
+/// Sets the seed of arrivals apart from the clients' own.
+const ARRIVALS: u64 = 0xA221_7A15;
 
 /// What a trial is made of.
 pub struct Trial<'a> {
@@ -29,12 +39,28 @@ pub struct Trial<'a> {
     pub operation: &'a OperationInfo,
     /// When the measured phase ends.
     pub stop: Stop,
+    /// How load is offered.
+    pub pace: Pace,
     /// Seeds the clients' draws: the same for every target in one round, so that they are asked the same things.
     pub seed: u64,
     /// Set by the user's Ctrl-C.
     pub cancel: &'a AtomicBool,
     /// Transactions completed so far, for whoever watches.
     pub progress: &'a AtomicU64,
+}
+
+/// How a trial's load is offered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each client begins its next transaction when its last has ended.
+    Closed,
+    /// So many transactions are due per second, whether or not earlier ones have ended.
+    Open {
+        /// Transactions per second.
+        rate: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+    },
 }
 
 /// Why a trial has no figures.
@@ -65,6 +91,8 @@ impl Trial<'_> {
             driver: self.driver,
             options: self.options,
             connection_per_request: self.workload.connection_per_request(),
+            pipeline: self.workload.pipeline(),
+            schedule: self.schedule()?,
             duration: self.stop.duration,
             gate: Gate::new(),
             stop: AtomicBool::new(false),
@@ -76,7 +104,7 @@ impl Trial<'_> {
         if let Some(error) = figures.error {
             return Err(Failure { error, mismatches: figures.mismatches });
         }
-        let sum = figures.completed + figures.failed;
+        let sum = figures.completed + figures.failed + figures.paced.dropped;
         if figures.offered != sum {
             let why = format!("{} transactions were offered and {sum} accounted for", figures.offered);
             return Err(Error::new(ErrorKind::Internal, why).into());
@@ -87,23 +115,48 @@ impl Trial<'_> {
             );
         }
         let checked = check(&figures.done)?;
+        let Paced { response, lag, backlog, dropped, last_end } = figures.paced;
+        let mut elapsed = figures.elapsed / figures.at_work.max(1);
+        let mut open = None;
+        if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &shared.schedule) {
+            elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
+            let due_ns = schedule.due_until();
+            open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
+        }
         Ok(Measurement {
             clients: clients as u64,
             offered: figures.offered,
             completed: figures.completed,
             failed: figures.failed,
-            dropped: 0,
+            dropped,
             retries: 0,
             warmup: figures.warmup,
-            elapsed_ns: (figures.elapsed / figures.at_work.max(1)).as_nanos() as u64,
+            elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: cpu.as_nanos() as u64,
             service: figures.service,
+            open,
             verify_ns_per_op: figures.checks.quantile(0.5).unwrap_or_default() as f64,
             reads_verified: if self.operation.writes { 0 } else { figures.completed + figures.warmup }
                 + checked.records_read_back,
             writes_verified: checked.writes_counted,
             around_ns: 0,
         })
+    }
+
+    /// The schedule of an open loop.
+    fn schedule(&self) -> Result<Option<Schedule>> {
+        let Pace::Open { rate, arrivals } = self.pace else { return Ok(None) };
+        if self.workload.pipeline() > 1 {
+            let why = "in an open loop each arrival is one request, so that none can be sent together";
+            return Err(Error::unsupported(why));
+        }
+        let (time, most) = match (self.stop.duration, self.stop.requests) {
+            (Some(time), most) => (time, most.unwrap_or(u64::MAX)),
+            (None, Some(most)) => (Duration::from_secs_f64(most as f64 / rate), most),
+            (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop without an end")),
+        };
+        let plan = schedule::Plan { rate, arrivals, time, most, seed: mix(self.seed, ARRIVALS) };
+        Ok(Some(Schedule::new(&plan)))
     }
 
     fn run_clients(&self, shared: &Shared<'_>, clients: usize) -> Result<(Vec<ClientOutcome>, Duration)> {
@@ -143,7 +196,8 @@ impl Trial<'_> {
             if abandon {
                 shared.gate.abandon();
             } else {
-                shared.gate.open();
+                let open = shared.schedule.is_some();
+                shared.gate.open(if open { LEAD + LEAD_EACH * clients as u32 } else { Duration::ZERO });
             }
             let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             let cpu = process_cpu().saturating_sub(cpu);
@@ -202,6 +256,7 @@ struct Figures {
     elapsed: Duration,
     service: Histogram,
     checks: Histogram,
+    paced: Paced,
     error: Option<Error>,
 }
 
@@ -218,6 +273,7 @@ impl Figures {
             elapsed: Duration::ZERO,
             service: Histogram::new(),
             checks: Histogram::new(),
+            paced: Paced::new(),
             error: None,
         };
         for outcome in outcomes {
@@ -230,6 +286,9 @@ impl Figures {
             sum.elapsed += outcome.elapsed;
             sum.service.merge(&outcome.service);
             sum.checks.merge(&outcome.checks);
+            if let Some(paced) = outcome.paced {
+                sum.paced.merge(&paced);
+            }
             if let Some(error) = outcome.error {
                 sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
                 // A wrong answer says more than the connections that ended after it.

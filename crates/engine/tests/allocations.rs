@@ -13,14 +13,11 @@ use kurabe_stats::Histogram;
 use std::time::Instant;
 
 /// Allocations of so many reads of a session after the first thousands.
-fn allocations_of(reads: u64, layout: &str, compress: &str) -> u64 {
-    let experiment = kurabe_experiments::registry::find("session").unwrap();
+fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
+    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
     let cell = Cell::new(experiment.info().axes.iter().map(|axis| {
-        let text = match axis.name {
-            "layout" => layout,
-            "compress" => compress,
-            _ => axis.default[0],
-        };
+        let given = axes.iter().find(|(name, _)| *name == axis.name);
+        let text = given.map_or(axis.default[0], |(_, value)| value);
         (axis.name.to_owned(), axis.parse(text).unwrap())
     }));
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
@@ -49,6 +46,8 @@ fn allocations_of(reads: u64, layout: &str, compress: &str) -> u64 {
 
 #[test]
 fn a_thousand_reads_allocate_nothing() {
-    assert_eq!(allocations_of(1_000, "blob", "none"), 0);
-    assert_eq!(allocations_of(1_000, "blob", "zstd"), 0);
+    assert_eq!(allocations_of(1_000, "session", &[]), 0);
+    assert_eq!(allocations_of(1_000, "session", &[("compress", "zstd")]), 0);
+    assert_eq!(allocations_of(1_000, "point-read", &[]), 0);
+    assert_eq!(allocations_of(1_000, "point-read", &[("pipeline", "16")]), 0);
 }

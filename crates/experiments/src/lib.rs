@@ -3,6 +3,7 @@
 pub mod codec;
 pub mod content;
 pub mod ident;
+mod parameters;
 pub mod pieces;
 mod point;
 pub mod registry;

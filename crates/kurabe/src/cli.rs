@@ -4,6 +4,7 @@ use crate::exit;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::load::{Arrivals, RATE};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::path::PathBuf;
 
@@ -141,7 +142,7 @@ fn of_experiment(info: &'static ExperimentInfo) -> Command {
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
         .arg(targets(false))
-        .args(info.axes.iter().map(axis))
+        .args(info.axes.iter().chain([&RATE]).map(axis))
         .arg(
             Arg::new("operation")
                 .long("operation")
@@ -161,7 +162,15 @@ fn axis(axis: &'static AxisInfo) -> Arg {
                 choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
             format!("{}: {}", axis.help, choices.join(", "))
         }
+        AxisKind::CountOr { words, .. } => {
+            let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
+            format!("{}, {}", axis.help, words.join(", "))
+        }
         AxisKind::Size { .. } | AxisKind::Count { .. } => axis.help.to_owned(),
+    };
+    let default = match axis.default {
+        [] => "a closed loop".to_owned(),
+        values => values.join(","),
     };
     Arg::new(axis.name)
         .long(axis.name)
@@ -169,7 +178,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .value_delimiter(',')
         .action(ArgAction::Append)
         .help_heading("Axes: each takes a list, separated by commas; cells are their product")
-        .help(format!("{help} [default: {}]", axis.default.join(",")))
+        .help(format!("{help} [default: {default}]"))
 }
 
 fn targets(required: bool) -> Arg {
@@ -180,7 +189,7 @@ fn targets(required: bool) -> Arg {
         .help("URLs of databases, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
-fn how() -> [Arg; 9] {
+fn how() -> [Arg; 11] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -207,6 +216,14 @@ fn how() -> [Arg; 9] {
         arg("rounds", "N", "How often each cell is measured, in random order [default: 6]"),
         arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
         arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
+        arg(
+            "arrivals",
+            "HOW",
+            "How the transactions of a --rate are spread: even, or poisson as independent users come",
+        )
+        .value_parser(Arrivals::NAMES)
+        .hide_possible_values(true),
+        arg("slo", "TIME", "What the p99 of response times must stay under at --rate max [default: 10ms]"),
         Arg::new("dry-run")
             .long("dry-run")
             .action(ArgAction::SetTrue)

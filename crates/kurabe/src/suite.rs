@@ -1,8 +1,9 @@
 //! What to run: from options, or from a suite file whose every key is checked.
 
 use clap::ArgMatches;
-use kurabe_core::axis::AxisValue;
+use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::registry;
@@ -30,13 +31,20 @@ pub(crate) struct Request {
     rounds: Option<u64>,
     seed: Option<u64>,
     records: Option<u64>,
+    arrivals: Option<Arrivals>,
+    slo: Option<Duration>,
+}
+
+/// The axes of an experiment, and the one that every experiment has.
+fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
+    info.axes.iter().chain([&RATE])
 }
 
 impl Request {
     /// Reads the options of `run EXPERIMENT …`.
     pub(crate) fn of_experiment(info: &ExperimentInfo, matches: &ArgMatches) -> Result<Self> {
         let mut request = Self { experiment: Some(info.name.to_owned()), ..Self::default() };
-        for axis in info.axes {
+        for axis in axes_of(info) {
             if let Some(values) = matches.get_many::<String>(axis.name) {
                 request.axes.insert(axis.name.to_owned(), values.cloned().collect());
             }
@@ -87,6 +95,10 @@ impl Request {
         self.rounds = count("rounds")?.or(self.rounds);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
+        self.slo = time("slo")?.or(self.slo);
+        if let Some(name) = text("arrivals") {
+            self.arrivals = Some(arrivals(name)?);
+        }
         Ok(())
     }
 
@@ -107,10 +119,12 @@ impl Request {
     pub(crate) fn spec(&self) -> Result<RunSpec> {
         let info = self.find()?.info();
         let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
-        for axis in info.axes {
+        let open = self.axes.contains_key(RATE.name);
+        for axis in axes_of(info).filter(|axis| open || axis.name != RATE.name) {
             let texts = self.axes.get(axis.name);
-            let texts = texts
-                .map_or_else(|| axis.default.to_vec(), |texts| texts.iter().map(String::as_str).collect());
+            let default = if open && axis.name == "clients" { &[OPEN_CLIENTS] } else { axis.default };
+            let texts =
+                texts.map_or_else(|| default.to_vec(), |texts| texts.iter().map(String::as_str).collect());
             let mut values: Vec<AxisValue> = Vec::new();
             for text in texts {
                 let value = axis.parse(text.trim())?;
@@ -129,6 +143,18 @@ impl Request {
             if value.is_some_and(|time| time.is_zero() || time > Duration::from_secs(7 * 86_400)) {
                 return Err(Error::usage(format!("{name} is out of range")).hint("from 1ns to a week"));
             }
+        }
+        let highest = axes
+            .get(RATE.name)
+            .is_some_and(|rates| rates.iter().any(|rate| matches!(rate, AxisValue::Word(_))));
+        if self.arrivals.is_some() && !open {
+            return Err(Error::usage("--arrivals goes with --rate only").hint("name a rate: --rate 5k"));
+        }
+        if self.slo.is_some() && !highest {
+            return Err(Error::usage("--slo goes with --rate max only").hint("add --rate max"));
+        }
+        if self.slo.is_some_and(|slo| slo.is_zero()) {
+            return Err(Error::usage("--slo 0 is out of range"));
         }
         let rounds = self.rounds.unwrap_or(u64::from(ROUNDS));
         if !(1..=10_000).contains(&rounds) {
@@ -168,6 +194,8 @@ impl Request {
             rounds: rounds as u32,
             seed: self.seed.unwrap_or_else(seed_of_the_clock),
             records: self.records,
+            arrivals: open.then(|| self.arrivals.unwrap_or_default()),
+            slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
         })
     }
 }
@@ -201,6 +229,13 @@ fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, 
         .collect()
 }
 
+fn arrivals(name: &str) -> Result<Arrivals> {
+    Arrivals::of(name).ok_or_else(|| {
+        Error::usage(format!("--arrivals: there is no '{name}'"))
+            .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
+    })
+}
+
 fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     if names.contains(&name) {
         return Ok(());
@@ -210,7 +245,7 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "experiment",
     "targets",
     "axes",
@@ -221,6 +256,8 @@ const KEYS: [&str; 10] = [
     "rounds",
     "seed",
     "records",
+    "arrivals",
+    "slo",
 ];
 
 fn parse(text: &str) -> Result<Request> {
@@ -240,7 +277,7 @@ fn parse(text: &str) -> Result<Request> {
     }
     if let Some(axes) = table.get("axes") {
         let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is no table"))?;
-        let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         for (axis, values) in axes {
             known(axis, &names, "axis")?;
             request.axes.insert(axis.clone(), words(values, axis)?);
@@ -274,6 +311,10 @@ fn parse(text: &str) -> Result<Request> {
     request.rounds = count("rounds")?;
     request.seed = count("seed")?;
     request.records = count("records")?;
+    request.slo = time("slo")?;
+    if let Some(name) = table.get("arrivals") {
+        request.arrivals = Some(arrivals(&word(name, "arrivals")?)?);
+    }
     Ok(request)
 }
 

@@ -188,6 +188,7 @@ mod tests {
             elapsed_ns: 0,
             client_cpu_ns: 0,
             service: kurabe_stats::Histogram::new(),
+            open: None,
             verify_ns_per_op: f64::NAN,
             reads_verified: 0,
             writes_verified: 0,

@@ -29,6 +29,14 @@ const FIGURES: &[&str] = &[
     "stored_bytes",
     "durability",
     "saturated",
+    "due_per_second",
+    "response_p50_us",
+    "response_p99_us",
+    "response_p999_us",
+    "response_max_us",
+    "dispatch_lag_p99_us",
+    "backlog",
+    "dropped",
 ];
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
@@ -84,6 +92,18 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         cell.stored_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
         cell.durability.map_or_else(String::new, |class| class.name().to_owned()),
         cell.saturated.clone().unwrap_or_default(),
+    ]);
+    let open = cell.open_loop;
+    let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    row.extend([
+        number(open.map(|open| open.due_per_second)),
+        number(open.map(|open| open.response_us.p50)),
+        number(open.map(|open| open.response_us.p99)),
+        number(open.map(|open| open.response_us.p999)),
+        number(open.map(|open| open.response_us.max)),
+        number(open.and_then(|open| open.dispatch_lag_p99_us)),
+        whole(open.map(|open| open.backlog)),
+        whole(open.map(|open| open.dropped)),
     ]);
     row
 }

@@ -1,7 +1,8 @@
 //! The figures of each cell and operation, out of its trials.
 
-use crate::summary::{CellFigures, Latency, Rate, Status, Verified};
+use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Verified};
 use kurabe_core::error::ErrorKind;
+use kurabe_core::load::Load;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
 use kurabe_stats::{Histogram, IntervalSettings, interval_of_median, mix};
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ fn of_cell(
         reason: None,
         ops_per_second: None,
         latency_us: None,
+        open_loop: None,
         client_cpu_us_per_op: None,
         verify_ns_per_op: None,
         verify_share: None,
@@ -119,9 +121,15 @@ fn failure(
 }
 
 fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
-    figures.by_round = measured.iter().map(|(round, m)| (*round, m.ops_per_second())).collect();
+    // A rate that was given says nothing of the database: how soon it answers does.
+    let given = matches!(Load::of(&figures.axes), Load::Open(_));
+    let speed = |m: &Measurement| match m.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
+        Some(p99) if given => 1e9 / (p99 as f64).max(1.0),
+        _ => m.ops_per_second(),
+    };
+    figures.by_round = measured.iter().map(|(round, m)| (*round, speed(m))).collect();
     figures.rounds = measured.len() as u32;
-    let rates: Vec<f64> = figures.by_round.values().copied().collect();
+    let rates: Vec<f64> = measured.values().map(|m| m.ops_per_second()).collect();
     if let Ok(estimate) = interval_of_median(&rates, &IntervalSettings::new(seed)) {
         let ends = (estimate.rounds > 1).then_some((estimate.low, estimate.high));
         figures.ops_per_second =
@@ -138,11 +146,41 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
     }
     figures.latency_us = latency(&service);
+    figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
         figures.verify_ns_per_op = Some(verify_ns / completed);
         figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
     }
+}
+
+fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenFigures> {
+    let (mut response, mut lag) = (Histogram::new(), Histogram::new());
+    let mut rates = Vec::new();
+    let mut figures = OpenFigures {
+        due_per_second: 0.0,
+        response_us: Latency::default(),
+        dispatch_lag_p99_us: None,
+        backlog: 0,
+        dropped: 0,
+        offered: 0,
+        kept_up: true,
+    };
+    for measurement in measured.values() {
+        let open = measurement.open.as_ref()?;
+        response.merge(&open.response);
+        lag.merge(&open.lag);
+        rates.push(open.rate);
+        figures.backlog = figures.backlog.max(open.backlog);
+        figures.dropped += measurement.dropped;
+        figures.offered += measurement.offered;
+        figures.kept_up &= measurement.kept_up();
+    }
+    rates.sort_by(f64::total_cmp);
+    figures.due_per_second = *rates.get(rates.len() / 2)?;
+    figures.response_us = latency(&response)?;
+    figures.dispatch_lag_p99_us = lag.quantile(0.99).map(|ns| ns as f64 / 1e3);
+    Some(figures)
 }
 
 fn latency(service: &Histogram) -> Option<Latency> {

@@ -1,10 +1,11 @@
 //! What holds for the run as a whole: what was tested, and what a reader must know of it.
 
-use crate::format::list;
+use crate::format::{capital, figure, list, micros};
 use crate::phrase::rounds;
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
 use kurabe_core::run::Run;
+use kurabe_core::units;
 
 /// What was measured, and with what care: the scope of every sentence.
 pub(crate) fn scope(run: &Run, words: &Words, measured_rounds: u32, comparisons: u32) -> String {
@@ -61,8 +62,40 @@ pub(crate) fn notes(
         let answers = if wrong == 1 { "1 answer was" } else { &format!("{wrong} answers were") };
         notes.push(format!("{answers} wrong."));
     }
+    notes.extend(open_loop(words, cells));
     for (target, name) in targets.iter().zip(&words.targets) {
         notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));
+    }
+    notes
+}
+
+/// What must be said of an open loop: loads that were not served, and a tool that was late.
+fn open_loop(words: &Words, cells: &[CellFigures]) -> Vec<String> {
+    /// From here on the tool's own lateness is a part of response times that a reader should know of.
+    const LATE_US: f64 = 1_000.0;
+    let mut notes = Vec::new();
+    let open = || cells.iter().filter_map(|cell| Some((cell, cell.open_loop?)));
+    for (cell, figures) in open().filter(|(_, figures)| !figures.kept_up) {
+        let on = words.targets.get(cell.target_index).filter(|_| words.several_targets());
+        let on = on.map_or_else(String::new, |name| format!(" on {name}"));
+        let served = cell.ops_per_second.map_or(0.0, |rate| rate.median);
+        let dropped = match figures.dropped {
+            0 => String::new(),
+            n => format!(", {} of {} were never begun", units::count(n), units::count(figures.offered)),
+        };
+        notes.push(format!(
+            "{}{on}: {}/s were due and {}/s were served{dropped}: the backlog grew, and so would these response times in a longer trial.",
+            capital(&words.plural(&cell.operation)),
+            figure(figures.due_per_second),
+            figure(served),
+        ));
+    }
+    let late = open().filter_map(|(_, figures)| figures.dispatch_lag_p99_us).max_by(f64::total_cmp);
+    if let Some(late) = late.filter(|late| *late > LATE_US) {
+        notes.push(format!(
+            "The tool itself began transactions up to {} late (dispatch lag p99): the machine that it ran on was busy.",
+            micros(late)
+        ));
     }
     notes
 }

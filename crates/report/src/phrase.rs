@@ -102,7 +102,7 @@ pub(crate) fn held(sides: &Sides, words: &Words) -> Vec<String> {
         .filter_map(|axis| Some(axis.name_value(axis.baseline()?)))
         .collect();
     let others = if others.is_empty() { None } else { Some(format!("with {}", list(&others))) };
-    target.into_iter().chain(others).collect()
+    words.measure.clone().into_iter().chain(target).chain(others).collect()
 }
 
 /// What must be said of two targets whose acknowledged writes survive different things; none for one class, or

@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
             })
     }
 
-    /// The median rate of a target's baseline at a horizontal value.
+    /// How fast a target's baseline is at a horizontal value: the median of the rounds.
     fn rate(&self, operation: &str, target: usize, x: usize) -> Option<f64> {
         let chart = self.words.chart_axis();
         let x: Option<AxisValue> = chart.and_then(|axis| axis.sorted().get(x).cloned());
@@ -197,7 +197,10 @@ impl<'a> Field<'a> {
                     cell.axes.get(&axis.name) == wanted
                 })
             })
-            .and_then(|cell| cell.ops_per_second)
-            .map(|rate| rate.median)
+            .and_then(|cell| {
+                let mut speeds: Vec<f64> = cell.by_round.values().copied().collect();
+                speeds.sort_by(f64::total_cmp);
+                speeds.get(speeds.len() / 2).copied()
+            })
     }
 }

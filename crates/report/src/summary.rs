@@ -154,6 +154,9 @@ pub struct CellFigures {
     pub ops_per_second: Option<Rate>,
     /// Service times over all rounds, in microseconds.
     pub latency_us: Option<Latency>,
+    /// What an open loop shows beside; absent for a closed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenFigures>,
     /// CPU time of the client per transaction, in microseconds.
     pub client_cpu_us_per_op: Option<f64>,
     /// Time to check an answer, in nanoseconds per transaction.
@@ -178,12 +181,33 @@ pub struct CellFigures {
     pub stored_bytes: Option<u64>,
     /// Whether it is the baseline's repeat (A/A).
     pub baseline_repeat: bool,
-    /// Transactions per second by round.
+    /// What verdicts compare, by round; higher is better: transactions per second, or in an open loop, where the rate
+    /// is given, the reciprocal of the 99th percentile of response times.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
     /// Which target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
+}
+
+/// What an open loop shows beside rate and service times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OpenFigures {
+    /// Transactions due per second; where the highest rate was asked for, the median of those found.
+    pub due_per_second: f64,
+    /// Response times over all rounds, from when each transaction was due, in microseconds.
+    pub response_us: Latency,
+    /// How late the tool began transactions for which a client stood ready: the 99th percentile, in microseconds.
+    /// `None` where no client was ever ready in time.
+    pub dispatch_lag_p99_us: Option<f64>,
+    /// The most transactions that waited for a client at one moment, in any round.
+    pub backlog: u64,
+    /// Transactions that were never begun, since the backlog outlasted the trial; they count in the response times.
+    pub dropped: u64,
+    /// Transactions that were due, over all rounds.
+    pub offered: u64,
+    /// Whether the load asked for was served: 99 % of it at least, and nothing dropped.
+    pub kept_up: bool,
 }
 
 /// A rate with the interval of its median.
@@ -197,8 +221,8 @@ pub struct Rate {
     pub high: Option<f64>,
 }
 
-/// Service times in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Times in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Half of all transactions took at most so long.
     pub p50: f64,

@@ -1,7 +1,7 @@
 //! The figures as a table of texts, for all renderings that show one.
 
 use crate::format::{figure, list, micros, short_figure};
-use crate::summary::{CellFigures, Rate, Status, Summary};
+use crate::summary::{CellFigures, OpenFigures, Rate, Status, Summary};
 use kurabe_core::units;
 
 /// A table of one operation.
@@ -52,9 +52,22 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         }
         add("ops/s", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, |rate| figure(rate.median)));
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
-        add("p50", true, 1, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p50)));
-        add("p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
-        add("max", true, 5, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.max)));
+        let open = cells.iter().any(|cell| cell.open_loop.is_some());
+        // In an open loop the times of the first columns are response times, and service times stand beside them.
+        let time = |cell: &CellFigures| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
+        add("p50", true, 1, &|cell| time(cell).map_or_else(dash, |l| micros(l.p50)));
+        add("p99", true, if open { 0 } else { 2 }, &|cell| time(cell).map_or_else(dash, |l| micros(l.p99)));
+        add("max", true, 5, &|cell| time(cell).map_or_else(dash, |l| micros(l.max)));
+        if open {
+            let of = |cell: &CellFigures, show: &dyn Fn(&OpenFigures) -> String| {
+                cell.open_loop.as_ref().map_or_else(dash, show)
+            };
+            add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
+            let lag = |open: &OpenFigures| open.dispatch_lag_p99_us.map_or_else(dash, micros);
+            add("lag p99", true, 4, &|cell| of(cell, &lag));
+            add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
+            add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
+        }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
         tables.push(Table { operation: operation.name.clone(), columns, rows });

@@ -3,9 +3,11 @@
 use crate::format::plural;
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::units;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What an axis's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,10 @@ impl Axis {
     pub fn name_value(&self, value: &AxisValue) -> String {
         match self.kind {
             Kind::Size => self.show(value),
+            Kind::Count if self.name == RATE.name => match value {
+                AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
+                AxisValue::Word(_) => "the highest rate".to_owned(),
+            },
             Kind::Count => {
                 let one = *value == AxisValue::Number(1);
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
@@ -97,12 +103,18 @@ pub(crate) struct Words {
     pub targets: Vec<String>,
     /// The file of published figures.
     pub published: Option<&'static str>,
+    /// What verdicts compare where it is not throughput: "by the p99 of response times".
+    pub measure: Option<String>,
 }
 
 impl Words {
     pub fn of(run: &Run, info: Option<&ExperimentInfo>) -> Self {
         let axes = axes(&run.header, info);
         let chart = match info {
+            // Latency against load is what a list of rates is for.
+            _ if axes.iter().any(|axis| axis.name == RATE.name && axis.varies()) => {
+                axes.iter().position(|axis| axis.name == RATE.name)
+            }
             Some(info) => axes.iter().position(|axis| axis.name == info.chart_axis),
             None => {
                 (0..axes.len()).filter(|i| axes[*i].kind != Kind::Word).max_by_key(|i| axes[*i].values.len())
@@ -114,6 +126,7 @@ impl Words {
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
             targets: target_names(&run.header),
             published: info.and_then(|info| info.published),
+            measure: measure(&run.header),
         }
     }
 
@@ -148,15 +161,34 @@ impl Words {
     }
 }
 
+/// What verdicts compare in an open loop.
+fn measure(header: &RunHeader) -> Option<String> {
+    let rates = header.spec.axes.get(RATE.name)?;
+    let slo = Duration::from_nanos(header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
+    let given = rates.iter().any(|rate| matches!(rate, AxisValue::Number(_)));
+    let highest = rates.iter().any(|rate| matches!(rate, AxisValue::Word(_)));
+    Some(match (given, highest) {
+        (true, true) => {
+            "by the p99 of response times, or the highest rate where that was looked for".to_owned()
+        }
+        (false, true) => {
+            format!("by the highest rate whose p99 of response times stays under {}", units::time(slo))
+        }
+        _ => "by the p99 of response times".to_owned(),
+    })
+}
+
 fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let spec = &header.spec.axes;
     let known: Vec<Axis> = info
         .into_iter()
         .flat_map(|info| info.axes)
+        .chain([&RATE])
         .filter_map(|axis| {
             let (kind, meanings) = match axis.kind {
                 AxisKind::Size { .. } => (Kind::Size, &[][..]),
                 AxisKind::Count { .. } => (Kind::Count, &[][..]),
+                AxisKind::CountOr { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
             };
             let meanings =

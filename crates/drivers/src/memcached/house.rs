@@ -161,7 +161,7 @@ impl Claim {
             while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
                 // A server that does not answer now may do so the next time; the claim lasts for three of them.
                 if let Ok(stream) = Stream::connect(&place, RENEW) {
-                    let _ = Client::new(stream).set(CLAIM, CLAIM_FLAG, holder.as_bytes(), b"", b"");
+                    let _ = Client::new(stream).set(CLAIM, CLAIM_FLAG, [holder.as_bytes(), b"", b""]);
                 }
             }
         };
@@ -180,7 +180,7 @@ impl Claim {
 
 fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
     let flags = format!(" ME{CLAIM_FLAG}");
-    if client.set(CLAIM, &flags, holder.as_bytes(), b"", b"")? {
+    if client.set(CLAIM, &flags, [holder.as_bytes(), b"", b""])? {
         return Ok(());
     }
     let by = match client.get(CLAIM, " v")? {
@@ -233,7 +233,7 @@ fn parse_marker(text: &str) -> Option<BTreeMap<String, u64>> {
 fn write_marker<S: Peer>(client: &mut Client<S>, marker: &BTreeMap<String, u64>) -> Result<()> {
     let lines = marker.iter().map(|(name, generation)| format!("{name} {generation}\n"));
     let text: String = std::iter::once(format!("{TITLE}\n")).chain(lines).collect();
-    if client.set(MARKER, "", text.as_bytes(), b"", b"")? {
+    if client.set(MARKER, "", [text.as_bytes(), b"", b""])? {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Server, "memcached did not store the marker"))

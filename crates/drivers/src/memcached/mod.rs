@@ -162,7 +162,7 @@ impl Driver for Memcached {
     }
 
     fn pipelining(&self) -> Support {
-        Support::No("not yet".to_owned())
+        Support::Native
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -101,12 +101,60 @@ impl<S: Peer> Client<S> {
         }
     }
 
+    /// Starts a new request, or the first of several that are sent together.
+    pub(super) fn begin(&mut self) {
+        self.request.clear();
+    }
+
     /// `mg`: asks for a value; `flags` start with a space.
-    pub(super) fn get(&mut self, key: &[u8], flags: &str) -> Result<Option<u64>> {
-        self.start(b"mg ", key);
+    pub(super) fn put_get(&mut self, key: &[u8], flags: &str) {
+        self.line_of(b"mg ", key);
         self.request.extend_from_slice(flags.as_bytes());
         self.request.extend_from_slice(b"\r\n");
-        self.wire.send(&self.request)?;
+    }
+
+    /// `ms`: writes a value of three parts.
+    pub(super) fn put_set(&mut self, key: &[u8], flags: &str, [head, middle, tail]: [&[u8]; 3]) {
+        self.line_of_set(key, flags, head.len() + middle.len() + tail.len());
+        for part in [head, middle, tail, b"\r\n"] {
+            self.request.extend_from_slice(part);
+        }
+    }
+
+    /// `md`: removes a value.
+    pub(super) fn put_delete(&mut self, key: &[u8]) {
+        self.line_of(b"md ", key);
+        self.request.extend_from_slice(b"\r\n");
+    }
+
+    /// How many bytes of requests wait to be sent.
+    pub(super) fn waiting(&self) -> usize {
+        self.request.len()
+    }
+
+    /// Sends the requests.
+    pub(super) fn send(&mut self) -> Result<()> {
+        self.wire.send(&self.request)
+    }
+
+    /// Sends one `ms` whose long middle part goes from where it stands.
+    pub(super) fn send_long_set(
+        &mut self,
+        key: &[u8],
+        flags: &str,
+        [head, middle, tail]: [&[u8]; 3],
+    ) -> Result<()> {
+        self.line_of_set(key, flags, head.len() + middle.len() + tail.len());
+        self.request.extend_from_slice(head);
+        let middle_at = self.request.len();
+        self.request.extend_from_slice(tail);
+        self.request.extend_from_slice(b"\r\n");
+        let (first, last) = self.request.split_at(middle_at);
+        self.wire.send_parts([first, middle, last])
+    }
+
+    /// The answer to `mg`: the length of the value that follows.
+    pub(super) fn got(&mut self) -> Result<Option<u64>> {
         match self.answer()? {
             Answer::Value(bytes) => Ok(Some(bytes)),
             Answer::Miss => Ok(None),
@@ -114,33 +162,8 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// `ms`: writes a value of three parts. A long middle part is sent from where it stands.
-    pub(super) fn set(
-        &mut self,
-        key: &[u8],
-        flags: &str,
-        head: &[u8],
-        middle: &[u8],
-        tail: &[u8],
-    ) -> Result<bool> {
-        self.start(b"ms ", key);
-        self.request.push(b' ');
-        push_number(&mut self.request, (head.len() + middle.len() + tail.len()) as u64);
-        self.request.extend_from_slice(flags.as_bytes());
-        self.request.extend_from_slice(b"\r\n");
-        self.request.extend_from_slice(head);
-        if middle.len() < LONG {
-            self.request.extend_from_slice(middle);
-            self.request.extend_from_slice(tail);
-            self.request.extend_from_slice(b"\r\n");
-            self.wire.send(&self.request)?;
-        } else {
-            let middle_at = self.request.len();
-            self.request.extend_from_slice(tail);
-            self.request.extend_from_slice(b"\r\n");
-            let (first, last) = self.request.split_at(middle_at);
-            self.wire.send_parts([first, middle, last])?;
-        }
+    /// The answer to `ms` or `md`: whether anything was stored or removed.
+    pub(super) fn done(&mut self) -> Result<bool> {
         match self.answer()? {
             Answer::Done => Ok(true),
             Answer::NotStored | Answer::NotFound => Ok(false),
@@ -148,16 +171,32 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// `md`: removes a value; says whether there was one.
-    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
-        self.start(b"md ", key);
-        self.request.extend_from_slice(b"\r\n");
-        self.wire.send(&self.request)?;
-        match self.answer()? {
-            Answer::Done => Ok(true),
-            Answer::NotFound => Ok(false),
-            other => Err(unexpected(other)),
+    /// Asks for one value.
+    pub(super) fn get(&mut self, key: &[u8], flags: &str) -> Result<Option<u64>> {
+        self.begin();
+        self.put_get(key, flags);
+        self.send()?;
+        self.got()
+    }
+
+    /// Writes one value of three parts. A long middle part is sent from where it stands.
+    pub(super) fn set(&mut self, key: &[u8], flags: &str, parts: [&[u8]; 3]) -> Result<bool> {
+        self.begin();
+        if parts[1].len() < LONG {
+            self.put_set(key, flags, parts);
+            self.send()?;
+        } else {
+            self.send_long_set(key, flags, parts)?;
         }
+        self.done()
+    }
+
+    /// Removes one value; says whether there was one.
+    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        self.begin();
+        self.put_delete(key);
+        self.send()?;
+        self.done()
     }
 
     /// The server's version.
@@ -214,10 +253,17 @@ impl<S: Peer> Client<S> {
         let _ = self.wire.send(b"quit\r\n");
     }
 
-    fn start(&mut self, command: &[u8], key: &[u8]) {
-        self.request.clear();
+    fn line_of(&mut self, command: &[u8], key: &[u8]) {
         self.request.extend_from_slice(command);
         self.request.extend_from_slice(key);
+    }
+
+    fn line_of_set(&mut self, key: &[u8], flags: &str, length: usize) {
+        self.line_of(b"ms ", key);
+        self.request.push(b' ');
+        push_number(&mut self.request, length as u64);
+        self.request.extend_from_slice(flags.as_bytes());
+        self.request.extend_from_slice(b"\r\n");
     }
 
     fn answer(&mut self) -> Result<Answer> {
@@ -280,8 +326,8 @@ mod tests {
     #[test]
     fn a_request_is_what_the_protocol_says() {
         let mut client = client(b"HD\r\nNS\r\nEN\r\nNF\r\nMN\r\n");
-        assert!(client.set(b"k", "", b"a", b"bc", b"d").unwrap());
-        assert!(!client.set(b"k", " ME", b"", b"", b"").unwrap());
+        assert!(client.set(b"k", "", [b"a", b"bc", b"d"]).unwrap());
+        assert!(!client.set(b"k", " ME", [b"", b"", b""]).unwrap());
         assert_eq!(client.get(b"k", " v").unwrap(), None);
         assert!(!client.delete(b"k").unwrap());
         client.ping().unwrap();
@@ -293,7 +339,7 @@ mod tests {
     fn a_long_value_is_sent_as_it_is() {
         let long = vec![b'x'; LONG + 1];
         let mut client = client(b"HD\r\n");
-        assert!(client.set(b"k", "", b"<", &long, b">").unwrap());
+        assert!(client.set(b"k", "", [b"<", &long, b">"]).unwrap());
         let expected = [format!("ms k {}\r\n<", LONG + 3).as_bytes(), &long, b">\r\n"].concat();
         assert!(client.wire.stream().sent == expected);
     }
@@ -301,7 +347,7 @@ mod tests {
     #[test]
     fn what_the_server_refuses_is_an_error_and_the_connection_goes_on() {
         let mut client = client(b"SERVER_ERROR object too large for cache\r\nCLIENT_ERROR bad\r\nMN\r\n");
-        assert_eq!(client.set(b"k", "", b"", b"", b"").unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(client.set(b"k", "", [b"", b"", b""]).unwrap_err().kind(), ErrorKind::Limit);
         let error = client.get(b"k", " v").unwrap_err();
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("CLIENT_ERROR")));
         client.ping().unwrap();
@@ -364,7 +410,7 @@ mod tests {
             if let Ok(Some(length)) = reading.get(b"k", " v") {
                 let _ = reading.whole_value(length);
             }
-            let _ = (client().set(b"k", "", b"", b"", b""), client().delete(b"k"), client().ping());
+            let _ = (client().set(b"k", "", [b"", b"", b""]), client().delete(b"k"), client().ping());
             let _ = (client().version(), client().stats("stats"));
         }
     }

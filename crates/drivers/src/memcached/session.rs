@@ -4,12 +4,12 @@ use super::house::Generations;
 use super::protocol::Client;
 use super::{key, server_error, value};
 use crate::slots::{Slots, check_parameters};
-use crate::wire::Peer;
+use crate::wire::{LONG, Peer};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,6 +37,9 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
 fn rest(collection: &Collection) -> Vec<usize> {
     (0..collection.fields.len()).filter(|field| !collection.key.contains(field)).collect()
 }
+
+/// The most bytes of requests that are sent before an answer is read: no more than sockets hold.
+const MOST_PIPELINED: usize = 1 << 20;
 
 pub(super) struct MemcachedSession<S> {
     client: Client<S>,
@@ -89,46 +92,60 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         out.clear();
         let slot = self.slots.get(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
-        let Some(collection) = slot.operation.collection() else { return self.client.ping() };
-        let generation = slot.generation.load(Ordering::Relaxed);
-        let mut work = Work {
-            client: &mut self.client,
-            collection,
-            generation,
-            key: &mut self.key,
-            value: &mut self.value,
+        let Some(request) = slot.request(parameters, &mut self.key, &mut self.value)? else {
+            return self.client.ping();
         };
-        let affected = match &slot.operation {
-            Operation::Get { .. } => {
-                work.write_key(parameters)?;
-                if let Some(total) = work.client.get(work.key, " v")? {
-                    value::receive(work.client, total, slot.rest.len(), &slot.wanted, out)
-                        .inspect_err(|_| out.clear())?;
-                }
-                return Ok(());
+        self.client.begin();
+        match request {
+            Request::Set { parts, flags } if parts[1].len() >= LONG => {
+                self.client.send_long_set(&self.key, flags, parts)?;
             }
-            Operation::Insert { .. } => {
-                if !work.write(parameters, &slot.rest, " ME")? {
-                    let message = format!("memcached: {} already has a value of this key", collection.name);
-                    return Err(server_error(message, "NS"));
-                }
-                1
+            request => {
+                request.put(&mut self.client, &self.key);
+                self.client.send()?;
             }
-            Operation::Put { .. } => u64::from(work.write(parameters, &slot.rest, "")?),
-            Operation::Update { .. } => {
-                let (fields, key) = parameters.split_at(slot.rest.len());
-                work.write_key(key)?;
-                u64::from(work.store(fields.iter().copied(), " MR")?)
+        }
+        slot.answer(&mut self.client, out).inspect_err(|_| out.clear())
+    }
+
+    /// Every request is answered in turn, also where one before it was refused.
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        out.iter_mut().for_each(Reply::clear);
+        let slot = self.slots.get(prepared)?;
+        let each = slot.parameters;
+        check_parameters(slot.operation.name(), each * out.len(), parameters.len())?;
+        self.client.begin();
+        for n in 0..out.len() {
+            let own = &parameters[n * each..(n + 1) * each];
+            let Some(request) = slot.request(own, &mut self.key, &mut self.value)? else {
+                return Err(Error::unsupported("memcached: pings are not sent together"));
+            };
+            request.put(&mut self.client, &self.key);
+        }
+        if self.client.waiting() > MOST_PIPELINED {
+            // A server that cannot send stops to receive: both sides would wait for ever.
+            let why = format!(
+                "memcached: {} requests of {} bytes are too many to be sent at once",
+                out.len(),
+                self.client.waiting()
+            );
+            return Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline"));
+        }
+        self.client.send()?;
+        let mut ended = Ok(());
+        for reply in out.iter_mut() {
+            let answer = slot.answer(&mut self.client, reply).inspect_err(|_| reply.clear());
+            if let Err(error) = &answer
+                && matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout
+                )
+            {
+                return answer;
             }
-            Operation::Delete { .. } => {
-                work.write_key(parameters)?;
-                u64::from(work.client.delete(work.key)?)
-            }
-            // Never prepared.
-            _ => 0,
-        };
-        out.set_affected(affected);
-        Ok(())
+            ended = ended.and(answer);
+        }
+        ended
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
@@ -141,35 +158,88 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     }
 }
 
-/// One operation under way.
-struct Work<'a, S> {
-    client: &'a mut Client<S>,
-    collection: &'a Collection,
-    generation: u64,
-    key: &'a mut Vec<u8>,
-    value: &'a mut Vec<u8>,
+/// A request, but for its key.
+enum Request<'a> {
+    Get,
+    Set { flags: &'static str, parts: [&'a [u8]; 3] },
+    Delete,
 }
 
-impl<S: Peer> Work<'_, S> {
-    fn write_key(&mut self, fields: &[Value<'_>]) -> Result<()> {
-        key::write(self.key, &self.collection.name, self.generation, fields)
+impl Request<'_> {
+    fn put<S: Peer>(self, client: &mut Client<S>, key: &[u8]) {
+        match self {
+            Self::Get => client.put_get(key, " v"),
+            Self::Set { flags, parts } => client.put_set(key, flags, parts),
+            Self::Delete => client.put_delete(key),
+        }
     }
+}
 
-    /// Writes a row given by all its fields.
-    fn write(&mut self, fields: &[Value<'_>], rest: &[usize], flags: &str) -> Result<bool> {
-        match self.collection.key.as_slice() {
-            [one] => self.write_key(&fields[*one..=*one])?,
+impl Slot {
+    /// The request of one execution, its key in `key`, what must be packed of a value in `value`; none for a ping.
+    fn request<'a>(
+        &self,
+        parameters: &[Value<'a>],
+        key: &mut Vec<u8>,
+        value: &'a mut Vec<u8>,
+    ) -> Result<Option<Request<'a>>> {
+        let Some(collection) = self.operation.collection() else { return Ok(None) };
+        let generation = self.generation.load(Ordering::Relaxed);
+        let mut write_key = |fields: &[Value<'_>]| key::write(key, &collection.name, generation, fields);
+        let flags = match &self.operation {
+            Operation::Insert { .. } => " ME",
+            Operation::Update { .. } => {
+                let (fields, key) = parameters.split_at(self.rest.len());
+                write_key(key)?;
+                return Ok(Some(Request::set(" MR", value, fields.iter().copied())?));
+            }
+            Operation::Get { .. } => {
+                write_key(parameters)?;
+                return Ok(Some(Request::Get));
+            }
+            Operation::Delete { .. } => {
+                write_key(parameters)?;
+                return Ok(Some(Request::Delete));
+            }
+            // Put; others are never prepared.
+            _ => "",
+        };
+        match collection.key.as_slice() {
+            [one] => write_key(&parameters[*one..=*one])?,
             many => {
-                let key: Vec<Value<'_>> = many.iter().map(|field| fields[*field]).collect();
-                self.write_key(&key)?;
+                let fields: Vec<Value<'_>> = many.iter().map(|field| parameters[*field]).collect();
+                write_key(&fields)?;
             }
         }
-        self.store(rest.iter().map(|field| fields[*field]), flags)
+        Ok(Some(Request::set(flags, value, self.rest.iter().map(|field| parameters[*field]))?))
     }
 
-    fn store<'v>(&mut self, fields: impl Iterator<Item = Value<'v>> + Clone, flags: &str) -> Result<bool> {
-        let packed = value::pack(self.value, fields)?;
-        let (head, tail) = self.value.split_at(packed.split);
-        self.client.set(self.key, flags, head, packed.middle, tail)
+    /// Receives the answer to one request.
+    fn answer<S: Peer>(&self, client: &mut Client<S>, out: &mut Reply) -> Result<()> {
+        if let Operation::Get { .. } = self.operation {
+            if let Some(total) = client.got()? {
+                value::receive(client, total, self.rest.len(), &self.wanted, out)?;
+            }
+            return Ok(());
+        }
+        let stored = client.done()?;
+        if let (Operation::Insert { collection }, false) = (&self.operation, stored) {
+            let message = format!("memcached: {} already has a value of this key", collection.name);
+            return Err(server_error(message, "NS"));
+        }
+        out.set_affected(u64::from(stored));
+        Ok(())
+    }
+}
+
+impl<'a> Request<'a> {
+    fn set(
+        flags: &'static str,
+        packed: &'a mut Vec<u8>,
+        fields: impl Iterator<Item = Value<'a>> + Clone,
+    ) -> Result<Self> {
+        let value::Packed { middle, split } = value::pack(packed, fields)?;
+        let (head, tail) = packed.split_at(split);
+        Ok(Self::Set { flags, parts: [head, middle, tail] })
     }
 }

@@ -86,7 +86,10 @@ impl Driver for Postgres {
     }
 
     fn pipelining(&self) -> Support {
-        Support::No("not yet".to_owned())
+        if self.config.wrapped {
+            return Support::No("the postgres crate awaits each answer before the next request".to_owned());
+        }
+        Support::Native
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

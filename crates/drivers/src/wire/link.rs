@@ -39,6 +39,18 @@ pub(crate) trait Link: Query {
         out: &mut Reply,
     ) -> Result<()>;
 
+    /// Executes a prepared statement once for each of `out`, which are empty, all requests sent before the first answer
+    /// is awaited.
+    fn pipeline(
+        &mut self,
+        statement: &mut Self::Statement,
+        parameters: &[Value<'_>],
+        out: &mut [Reply],
+    ) -> Result<()> {
+        let _ = (statement, parameters, out);
+        Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
+
     /// Has the server forget a prepared statement.
     fn forget(&mut self, statement: Self::Statement) -> Result<()>;
 }
@@ -116,6 +128,17 @@ impl<L: Link> Session for LinkSession<L> {
             Slot::Text(sql) => self.link.query(sql, out),
         }
         .inspect_err(|_| out.clear())
+    }
+
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        out.iter_mut().for_each(Reply::clear);
+        match self.slots.get_mut(prepared.0)? {
+            Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
+            Slot::Ping | Slot::Text(_) => {
+                Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
+            }
+        }
+        .inspect_err(|_| out.iter_mut().for_each(Reply::clear))
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -4,6 +4,7 @@
 //! uniformly, one field of the row asked for. What those tools leave out is that every answer is compared byte for byte,
 //! and that what was written is read back after the trial.
 
+mod pipelined;
 mod store;
 mod transaction;
 mod workload;
@@ -50,12 +51,19 @@ const CONNECTION: AxisInfo = AxisInfo {
     default: &["kept"],
 };
 
+const PIPELINE: AxisInfo = AxisInfo {
+    name: "pipeline",
+    help: "requests that a client sends before it awaits their answers",
+    kind: AxisKind::Count { least: 1, most: 1_000 },
+    default: &["1"],
+};
+
 static READ_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
     question: "How fast does a database answer the least useful question, one small row by its key?",
     about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows: what \
             sysbench's oltp_point_select and pgbench's select-only do, so that their figures can be laid beside.",
-    axes: &[CLIENTS, STATEMENT, CONNECTION],
+    axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
         name: READ,
         about: "read one row by its key",
@@ -72,7 +80,7 @@ static WRITE_INFO: ExperimentInfo = ExperimentInfo {
     about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, each \
             change a transaction of its own. Clients share the table and no rows: waiting for each other's rows is \
             another question.",
-    axes: &[CLIENTS, STATEMENT, CONNECTION],
+    axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
         name: WRITE,
         about: "change one row by its key",

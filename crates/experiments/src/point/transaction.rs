@@ -158,13 +158,7 @@ impl Transaction for Write {
 
     #[inline]
     fn check(&mut self) -> Result<()> {
-        if self.reply.affected() != 1 {
-            return Err(Error::mismatch(format!(
-                "row {} was changed and the server acknowledged {} rows",
-                self.key,
-                self.reply.affected()
-            )));
-        }
+        one_changed(self.key, &self.reply)?;
         self.written += 1;
         Ok(())
     }
@@ -172,6 +166,16 @@ impl Transaction for Write {
     fn rows_written(&self) -> u64 {
         self.written
     }
+}
+
+/// Whether the server acknowledged that one row was changed.
+#[inline]
+pub(super) fn one_changed(key: u64, reply: &Reply) -> Result<()> {
+    if reply.affected() == 1 {
+        return Ok(());
+    }
+    let said = reply.affected();
+    Err(Error::mismatch(format!("row {key} was changed and the server acknowledged {said} rows")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A cell of point-read or point-write as the engine sees it: load, transaction, check.
 
+use super::pipelined::{ReadMany, WriteMany};
 use super::store::{LENGTH, REQUEST_ROWS, Store};
 use super::transaction::{Keys, Read, Write};
 use super::{READ, WRITE};
@@ -27,6 +28,8 @@ pub(super) struct PointWorkload {
     clients: usize,
     prepare_once: bool,
     connection_per_request: bool,
+    /// Requests sent before their answers are awaited.
+    pipeline: usize,
     writes: bool,
     /// The version before the present trial's first.
     base: AtomicU64,
@@ -44,10 +47,17 @@ impl PointWorkload {
                 "each client changes rows of its own, and there are {records} for {clients} clients"
             )));
         }
+        let pipeline = cell.number("pipeline")? as usize;
+        let prepare_once = cell.word("statement")? == "once";
+        if pipeline > 1 && !prepare_once {
+            let why = "a statement that is prepared for one request has none to be sent together with";
+            return Err(Error::unsupported(why));
+        }
         Ok(Self {
             store,
             clients: clients as usize,
-            prepare_once: cell.word("statement")? == "once",
+            prepare_once,
+            pipeline,
             connection_per_request: cell.word("connection")? == "per-request",
             writes,
             base: AtomicU64::new(0),
@@ -99,6 +109,7 @@ impl Workload for PointWorkload {
         Demand {
             operations,
             prepared_statements: !self.prepare_once,
+            pipelining: self.pipeline > 1,
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
             parameters: 2 * REQUEST_ROWS,
@@ -114,6 +125,10 @@ impl Workload for PointWorkload {
 
     fn connection_per_request(&self) -> bool {
         self.connection_per_request
+    }
+
+    fn pipeline(&self) -> u64 {
+        self.pipeline as u64
     }
 
     fn stored_bytes(&self) -> Option<u64> {
@@ -150,9 +165,13 @@ impl Workload for PointWorkload {
 
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         match operation {
+            READ if self.pipeline > 1 => Ok(Box::new(ReadMany::new(&self.store, self.pipeline, client))),
             READ => Ok(Box::new(Read::new(&self.store, self.prepare_once, client))),
             WRITE => {
                 let base = self.base.load(Ordering::Relaxed);
+                if self.pipeline > 1 {
+                    return Ok(Box::new(WriteMany::new(&self.store, self.pipeline, base, client)));
+                }
                 Ok(Box::new(Write::new(&self.store, self.prepare_once, base, client)))
             }
             _ => {
@@ -194,6 +213,7 @@ mod tests {
             ("clients".to_owned(), kurabe_core::axis::AxisValue::Number(2)),
             ("statement".to_owned(), kurabe_core::axis::AxisValue::Word("once".to_owned())),
             ("connection".to_owned(), kurabe_core::axis::AxisValue::Word("kept".to_owned())),
+            ("pipeline".to_owned(), kurabe_core::axis::AxisValue::Number(1)),
         ]);
         let dataset = Dataset { seed: 1, records: Some(10), slot: 0 };
         let workload = PointWorkload::new(&super::super::WRITE_INFO, &cell, &dataset).unwrap();

@@ -3,6 +3,7 @@
 use super::store::{Layout, Store};
 use crate::codec::{Codec, Encoding};
 use crate::ident::Ident;
+use crate::parameters::recycle;
 use crate::pieces;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
@@ -277,10 +278,4 @@ fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
                 .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
         ),
     })
-}
-
-/// Keeps a vector's memory for the next values, which live elsewhere. The collecting happens in place.
-fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {
-    values.clear();
-    values.into_iter().map(|_| Value::Null).collect()
 }

@@ -60,7 +60,7 @@ fn make(
         job.spec.duration_ns = Some(share.as_nanos() as u64);
     }
     let spec = &job.spec;
-    output.note(&planned(experiment, spec, &opened.targets, &cells, job.dry));
+    output.note(&planned(&axes(experiment, spec)?, spec, &opened.targets, &cells, job.dry));
     if trials == 0 {
         return Err(
             Error::new(ErrorKind::Unsupported, "no cell can be measured; the reasons are above").into()
@@ -142,7 +142,8 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let mut progress = Progress::new(*output, experiment.info().axes, names, header.spec.rounds, &completed);
+    let axes = axes(experiment, &header.spec)?;
+    let mut progress = Progress::new(*output, &axes, names, header.spec.rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // A resumed run's clock goes on where it stopped.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
@@ -199,6 +200,11 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     Ok(if failed { exit::FAILED_CELLS } else { exit::DONE })
 }
 
+/// The experiment's axes, with the rate where one was asked for.
+fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<AxisInfo>> {
+    Ok(plan::axes(experiment, spec)?.into_iter().map(|(axis, _)| axis).collect())
+}
+
 fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
     cells.iter().filter(|cell| cell.unavailable.is_none()).count()
         * spec.operations.len()
@@ -207,13 +213,12 @@ fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
 
 /// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
 fn planned(
-    experiment: &dyn Experiment,
+    axes: &[AxisInfo],
     spec: &RunSpec,
     targets: &[Target],
     cells: &[CellRecord],
     every_cell: bool,
 ) -> String {
-    let axes = experiment.info().axes;
     let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let time = match (spec.budget_ns, spec.duration_ns) {

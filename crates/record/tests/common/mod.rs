@@ -51,6 +51,8 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             rounds: 2,
             seed: 42,
             records: None,
+            arrivals: None,
+            slo_ns: None,
         },
         machine: MachineFacts {
             cpu: "A processor".into(),
@@ -115,6 +117,7 @@ fn trial(n: u32) -> TrialRecord {
         elapsed_ns: service.sum() as u64 + 40_000,
         client_cpu_ns: 900_000,
         service,
+        open: None,
         verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
         reads_verified: 220,
         writes_verified: 0,

@@ -5,7 +5,7 @@ use super::lines::{Line, Panel};
 use super::palette::{DASHES, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{figure, micros, percent, short_figure};
-use crate::summary::CellFigures;
+use crate::summary::{CellFigures, Latency};
 use crate::words::{Axis, Kind};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
@@ -53,7 +53,7 @@ impl View {
                 let rate = cell.ops_per_second?;
                 Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
             }
-            Self::Time => cell.latency_us.map(|latency| (latency.p50, latency.p50, latency.p99)),
+            Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
         }
     }
 
@@ -63,6 +63,11 @@ impl View {
             Self::Time => micros(value),
         }
     }
+}
+
+/// Service times; response times in an open loop.
+fn times(cell: &CellFigures) -> Option<Latency> {
+    cell.open_loop.map(|open| open.response_us).or(cell.latency_us)
 }
 
 /// A published line: its name, and bytes with operations per second.
@@ -370,14 +375,22 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
             let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
         }
     }
-    if let Some(latency) = cell.latency_us {
+    if let Some(latency) = times(cell) {
+        let what = if cell.open_loop.is_some() { "response " } else { "" };
         let _ = write!(
             text,
-            "\np50 {}, p99 {}, max {}",
+            "\n{what}p50 {}, p99 {}, max {}",
             micros(latency.p50),
             micros(latency.p99),
             micros(latency.max)
         );
+    }
+    if let Some(open) = cell.open_loop {
+        let _ =
+            write!(text, "\nbacklog {}, dropped {}", units::count(open.backlog), units::count(open.dropped));
+        if let Some(service) = cell.latency_us {
+            let _ = write!(text, "\nservice p99 {}", micros(service.p99));
+        }
     }
     if let Some(cpu) = cell.client_cpu_us_per_op {
         let _ = write!(text, "\nclient CPU {}", micros(cpu));

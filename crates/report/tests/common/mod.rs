@@ -11,7 +11,7 @@ use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
 use kurabe_core::run::{
-    CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Run, RunEnd, RunHeader, RunSpec,
+    CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader, RunSpec,
     TargetRecord, TrialRecord,
 };
 use kurabe_stats::{Histogram, Rng};
@@ -211,6 +211,7 @@ impl Scenario {
             elapsed_ns: (completed as f64 * mean_ns) as u64,
             client_cpu_ns: (completed as f64 * mean_ns * 0.6) as u64,
             service,
+            open: None,
             verify_ns_per_op: 20.0 + at.payload as f64 * 0.000_05,
             reads_verified: if writes { 0 } else { completed + 40 },
             writes_verified: if writes { completed + 40 } else { 0 },
@@ -264,6 +265,8 @@ impl Scenario {
                 rounds: self.rounds,
                 seed: 42,
                 records: None,
+                arrivals: None,
+                slo_ns: None,
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),
@@ -290,6 +293,59 @@ impl Scenario {
             cells,
         }
     }
+}
+
+/// Two targets in an open loop at two rates, of which the second target serves only the lower.
+pub fn open_loop() -> Run {
+    let scenario =
+        Scenario { targets: vec!["sqlite", "postgres"], rounds: 5, operations: vec!["read"], ..Scenario::default() };
+    let mut run = scenario.run();
+    // The payloads of the synthetic run become rates.
+    let rates: Vec<AxisValue> = [1_000, 5_000].map(AxisValue::Number).to_vec();
+    let payloads = run.header.spec.axes.insert("payload".to_owned(), vec![AxisValue::Number(1_000)]).unwrap();
+    run.header.spec.axes.insert("rate".to_owned(), rates.clone());
+    run.header.spec.arrivals = Some(kurabe_core::load::Arrivals::Poisson);
+    let kept: Vec<usize> = (0..run.header.cells.len())
+        .filter(|at| payloads[..2].contains(run.header.cells[*at].axes.get("payload").unwrap()))
+        .collect();
+    let cells = &run.header.cells;
+    let cells: Vec<CellRecord> = kept
+        .iter()
+        .map(|at| {
+            let mut axes = cells[*at].axes.values().clone();
+            let rate = payloads.iter().position(|payload| Some(payload) == axes.get("payload")).unwrap();
+            axes.insert("payload".to_owned(), AxisValue::Number(1_000));
+            axes.insert("rate".to_owned(), rates[rate].clone());
+            CellRecord { axes: Cell::new(axes), ..cells[*at].clone() }
+        })
+        .collect();
+    run.trials.retain_mut(|trial| {
+        let Some(at) = kept.iter().position(|cell| *cell == trial.cell) else { return false };
+        trial.cell = at;
+        let cell = &cells[at];
+        let rate = cell.axes.number("rate").unwrap() as f64;
+        let Outcome::Measured(measured) = &mut trial.outcome else { return true };
+        let overloaded = cell.target == 1 && rate > 2_000.0;
+        let (mut response, mut lag) = (Histogram::new(), Histogram::new());
+        for n in 0..measured.completed {
+            let wait = if overloaded { n * 2_000_000 } else { 90_000 + u64::from(trial.round) * 500 };
+            response.record(wait + 40_000 * (1 + cell.target as u64));
+            lag.record(11_000);
+        }
+        let due_ns = (measured.completed as f64 / rate * 1e9) as u64;
+        if overloaded {
+            measured.dropped = 100;
+            measured.offered += 100;
+            measured.elapsed_ns = due_ns * 3;
+        } else {
+            measured.elapsed_ns = due_ns;
+        }
+        let backlog = if overloaded { 310 } else { 0 };
+        measured.open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
+        true
+    });
+    run.header.cells = cells;
+    run
 }
 
 /// A run in which something went wrong in every way: a cell that is not available, one that failed in one round, one

@@ -87,6 +87,20 @@ impl Histogram {
         }
     }
 
+    /// Counts so many latencies of `ns` nanoseconds each.
+    #[inline]
+    pub fn record_many(&mut self, ns: u64, times: u64) {
+        if times == 1 {
+            self.record(ns);
+        } else if times > 0 {
+            self.count = self.count.saturating_add(times);
+            self.sum = self.sum.saturating_add(u128::from(ns) * u128::from(times));
+            self.min = self.min.min(ns);
+            self.max = self.max.max(ns);
+            self.add(index_of(ns), times);
+        }
+    }
+
     /// Adds all that another histogram counted, as if it had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         for (index, count) in other.filled() {

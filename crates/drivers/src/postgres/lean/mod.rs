@@ -19,6 +19,9 @@ use kurabe_core::{Error, ErrorKind, Result};
 /// For the facts.
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
+/// The most bytes of parameters that are sent before an answer is read: no more than sockets hold.
+const MOST_PIPELINED: usize = 1 << 20;
+
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
     wire: Wire<S>,
@@ -165,6 +168,55 @@ where
             request::bind_tail(outbox.text);
             outbox.flush()?;
             answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, out), 1)
+        })
+    }
+
+    /// Each request ends with a Sync of its own, so that each is a transaction of its own and an error takes back no
+    /// other ("Pipelining" in the manual's "Message Flow").
+    fn pipeline(
+        &mut self,
+        statement: &mut Statement,
+        parameters: &[Value<'_>],
+        out: &mut [Reply],
+    ) -> Result<()> {
+        let each = statement.takes.len();
+        if each * out.len() != parameters.len() {
+            return Err(wrong_parameters(each * out.len(), parameters.len()));
+        }
+        self.converse(|this| {
+            this.begin();
+            let mut lengths = 0;
+            for n in 0..out.len() {
+                match request::parameters_length(&statement.takes, &parameters[n * each..(n + 1) * each]) {
+                    Ok(length) => lengths += length,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            if lengths > MOST_PIPELINED {
+                // A server that cannot send stops to receive: both sides would wait for ever.
+                let why =
+                    format!("{} requests of {lengths} bytes are too many to be sent at once", out.len());
+                return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
+            }
+            for n in 0..out.len() {
+                let values = &parameters[n * each..(n + 1) * each];
+                let length = match request::parameters_length(&statement.takes, values) {
+                    Ok(length) => length,
+                    Err(error) => return Ok(Err(error)),
+                };
+                if let Err(error) = request::bind(&mut this.out, &statement.head, length) {
+                    return Ok(Err(error));
+                }
+                request::copied(&mut this.out, &statement.takes, values)?;
+                request::bind_tail(&mut this.out);
+            }
+            this.wire.send(&this.out)?;
+            let mut ended = Ok(());
+            for reply in out {
+                let answer = answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, reply), 1)?;
+                ended = ended.and(answer);
+            }
+            Ok(ended)
         })
     }
 

@@ -1,6 +1,6 @@
 //! What the client sends.
 
-use crate::postgres::values::Form;
+use crate::postgres::values::{Encoded, Form};
 use crate::wire::{Outbox, Peer};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -132,20 +132,31 @@ pub(super) fn parameters<'v, S: Peer>(
     forms: &[Form],
     parameters: &[Value<'v>],
 ) -> Result<()> {
-    use crate::postgres::values::Encoded;
     for (form, value) in forms.iter().zip(parameters) {
         let encoded = form.encode(value)?;
-        match encoded.bytes() {
-            None => outbox.text.extend_from_slice(&(-1_i32).to_be_bytes()),
-            Some(bytes) => outbox.text.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
-        }
+        length_before(outbox.text, &encoded);
         match encoded {
-            Encoded::Null => {}
             Encoded::Slice(bytes) => outbox.value(bytes)?,
-            Encoded::Two(bytes) => outbox.text.extend_from_slice(&bytes),
-            Encoded::Four(bytes) => outbox.text.extend_from_slice(&bytes),
-            Encoded::Eight(bytes) => outbox.text.extend_from_slice(&bytes),
+            short => outbox.text.extend_from_slice(short.bytes().unwrap_or_default()),
         }
     }
     Ok(())
+}
+
+/// The parameters of one request among several: all of them copied.
+pub(super) fn copied(out: &mut Vec<u8>, forms: &[Form], parameters: &[Value<'_>]) -> Result<()> {
+    for (form, value) in forms.iter().zip(parameters) {
+        let encoded = form.encode(value)?;
+        length_before(out, &encoded);
+        out.extend_from_slice(encoded.bytes().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// What stands before a parameter: its length, or -1 for none.
+fn length_before(out: &mut Vec<u8>, encoded: &Encoded<'_>) {
+    match encoded.bytes() {
+        None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+        Some(bytes) => out.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
+    }
 }

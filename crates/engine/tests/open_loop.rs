@@ -1,0 +1,225 @@
+//! The open loop: what is due is begun when it is due, what waits shows in response times, what is not begun is counted.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::load::Arrivals;
+use kurabe_core::operation::Operation;
+use kurabe_core::run::Measurement;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{ErrorKind, Result};
+use kurabe_engine::house::House;
+use kurabe_engine::plan::Target;
+use kurabe_engine::trial::{Failure, Pace, Trial};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A server that takes its time: for every answer, or once for all sessions together.
+#[derive(Clone, Copy, Default)]
+struct Delays {
+    each: Duration,
+    /// At which answer the whole server stands still, and for how long.
+    stall: Option<(u64, Duration)>,
+}
+
+struct Slow {
+    inner: Box<dyn Driver>,
+    delays: Delays,
+    answers: Arc<AtomicU64>,
+    stalled: Arc<Mutex<()>>,
+}
+
+struct SlowSession {
+    inner: Box<dyn Session>,
+    delays: Delays,
+    answers: Arc<AtomicU64>,
+    stalled: Arc<Mutex<()>>,
+}
+
+impl Driver for Slow {
+    fn describe(&self) -> Result<ServerFacts> {
+        self.inner.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.inner.supports(operation)
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.inner.prepared_statements()
+    }
+
+    fn pipelining(&self) -> Support {
+        self.inner.pipelining()
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(SlowSession {
+            inner: self.inner.connect(options)?,
+            delays: self.delays,
+            answers: Arc::clone(&self.answers),
+            stalled: Arc::clone(&self.stalled),
+        }))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.inner.namespace()
+    }
+}
+
+impl Session for SlowSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.inner.prepare(operation)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let answer = self.answers.fetch_add(1, Ordering::Relaxed);
+        {
+            let _guard = self.stalled.lock().unwrap();
+            if let Some((at, time)) = self.delays.stall
+                && at == answer
+            {
+                sleep(time);
+            }
+        }
+        if !self.delays.each.is_zero() {
+            sleep(self.delays.each);
+        }
+        self.inner.execute(prepared, parameters, out)
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.inner.release(prepared)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+/// Reads of points for a time, or until so many requests.
+fn measure(delays: Delays, clients: u64, pace: Pace, stop: Stop) -> Result<Measurement, Failure> {
+    measure_until(delays, clients, pace, stop, &AtomicBool::new(false))
+}
+
+fn measure_until(
+    delays: Delays,
+    clients: u64,
+    pace: Pace,
+    stop: Stop,
+    cancel: &AtomicBool,
+) -> Result<Measurement, Failure> {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let info = experiment.info();
+    let cell = Cell::new(info.axes.iter().map(|axis| {
+        let text = if axis.name == "clients" { clients.to_string() } else { axis.default[0].to_owned() };
+        (axis.name.to_owned(), axis.parse(&text).unwrap())
+    }));
+    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = inner.describe().unwrap();
+    let fast = Target { name: "null".to_owned(), driver: inner, facts, claims: true };
+    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let mut house = House::open(&fast, 0, 1, "open loop").unwrap();
+    workload.load(&mut *house.namespace, &mut *house.session).unwrap();
+    let driver = Slow { inner: fast.driver, delays, answers: Arc::default(), stalled: Arc::default() };
+    let trial = Trial {
+        driver: &driver,
+        options: &ConnectOptions::default(),
+        workload: &*workload,
+        operation: &info.operations[0],
+        stop,
+        pace,
+        seed: 3,
+        cancel,
+        progress: &AtomicU64::new(0),
+    };
+    trial.run(|done| workload.after("read", &mut *house.session, done))
+}
+
+fn open(rate: f64) -> Pace {
+    Pace::Open { rate, arrivals: Arrivals::Even }
+}
+
+fn for_(ms: u64) -> Stop {
+    Stop { requests: None, duration: Some(Duration::from_millis(ms)) }
+}
+
+#[test]
+fn all_that_is_due_is_served_and_takes_the_time_over_which_it_is_due() {
+    let figures = measure(Delays::default(), 4, open(2_000.0), for_(500)).unwrap();
+    assert_eq!((figures.offered, figures.completed, figures.dropped), (1_000, 1_000, 0));
+    assert!(figures.elapsed_ns >= 500_000_000, "{}", figures.elapsed_ns);
+    let open = figures.open.unwrap();
+    assert_eq!(open.response.count(), 1_000);
+    assert!(open.lag.count() > 0, "no client was ever ready in time");
+    assert!((figures.service.sum()) <= open.response.sum());
+}
+
+#[test]
+fn requests_end_it_as_well_as_time() {
+    let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)) };
+    let figures = measure(Delays::default(), 2, open(3_000.0), stop).unwrap();
+    assert_eq!(figures.completed, 300);
+    let figures =
+        measure(Delays::default(), 2, open(3_000.0), Stop { requests: Some(300), duration: None }).unwrap();
+    assert_eq!(figures.completed, 300);
+}
+
+#[test]
+fn poisson_arrivals_come_at_the_rate_on_average() {
+    let pace = Pace::Open { rate: 4_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 4, pace, for_(500)).unwrap();
+    // 2,000 expected, with a standard deviation of 45.
+    assert!(figures.completed.abs_diff(2_000) < 270, "{}", figures.completed);
+    assert_eq!(figures.completed + figures.dropped, figures.offered);
+}
+
+#[test]
+fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
+    let stall = Duration::from_millis(400);
+    let delays = Delays { stall: Some((300, stall)), ..Delays::default() };
+    // Counted, so that warming up is a few requests and the stall comes after it.
+    let stop = Stop { requests: Some(1_000), duration: None };
+    let figures = measure(delays, 4, open(1_000.0), stop).unwrap();
+    assert_eq!((figures.offered, figures.dropped), (1_000, 0), "nothing is left out");
+    let open = figures.open.as_ref().unwrap();
+    // What was due in the four tenths of a second waited: the first of it nearly all that time.
+    assert!(open.response.quantile(0.99).unwrap() > 350_000_000);
+    assert!(open.response.quantile(0.75).unwrap() > 50_000_000);
+    assert!(open.backlog > 300, "{}", open.backlog);
+    // A closed loop's view: but for the few requests that met it, nothing happened.
+    assert!(figures.service.quantile(0.99).unwrap() < 50_000_000);
+}
+
+#[test]
+fn what_cannot_be_served_is_dropped_counted_and_not_flattered() {
+    let delays = Delays { each: Duration::from_millis(10), ..Delays::default() };
+    let figures = measure(delays, 2, open(5_000.0), for_(200)).unwrap();
+    assert_eq!(figures.offered, 1_000);
+    assert_eq!(figures.completed + figures.dropped, 1_000);
+    assert!(figures.dropped > 500 && !figures.kept_up(), "{}", figures.dropped);
+    let open = figures.open.unwrap();
+    assert_eq!(open.response.count(), 1_000, "a dropped one counts with the time that it waited");
+    assert!(open.response.quantile(0.9).unwrap() > 900_000_000);
+}
+
+#[test]
+fn the_user_can_stop_it_though_the_next_arrival_is_far_away() {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let began = Instant::now();
+    let failure = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sleep(Duration::from_millis(200));
+            cancel.store(true, Ordering::Relaxed);
+        });
+        // One arrival in ten seconds.
+        measure_until(Delays::default(), 2, open(0.1), for_(60_000), &cancel).unwrap_err()
+    });
+    assert_eq!(failure.error.kind(), ErrorKind::Interrupted);
+    assert!(began.elapsed() < Duration::from_secs(20), "clients slept on");
+}
