@@ -4,8 +4,10 @@ use crate::format::{capital, figure, list, micros};
 use crate::phrase::rounds;
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
+use kurabe_core::load::RATE;
 use kurabe_core::run::Run;
 use kurabe_core::units;
+use std::collections::BTreeSet;
 
 /// What was measured, and with what care: the scope of every sentence.
 pub(crate) fn scope(run: &Run, words: &Words, measured_rounds: u32, comparisons: u32) -> String {
@@ -75,7 +77,12 @@ fn open_loop(words: &Words, cells: &[CellFigures]) -> Vec<String> {
     const LATE_US: f64 = 1_000.0;
     let mut notes = Vec::new();
     let open = || cells.iter().filter_map(|cell| Some((cell, cell.open_loop?)));
+    let mut told = BTreeSet::new();
     for (cell, figures) in open().filter(|(_, figures)| !figures.kept_up) {
+        // One cell of a target and rate stands for the others.
+        if !told.insert((cell.target_index, &cell.operation, cell.axes.get(RATE.name))) {
+            continue;
+        }
         let on = words.targets.get(cell.target_index).filter(|_| words.several_targets());
         let on = on.map_or_else(String::new, |name| format!(" on {name}"));
         let served = cell.ops_per_second.map_or(0.0, |rate| rate.median);

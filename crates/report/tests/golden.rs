@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{INFO, Scenario, troubled};
+use common::{INFO, Scenario, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, analyse, compare, csv, html, json, markdown, terminal};
 use std::fs;
@@ -45,6 +45,7 @@ fn runs() -> Vec<(&'static str, Run)> {
             Scenario { targets: vec!["sqlite", "postgres"], compress: vec!["none"], ..Scenario::default() }
                 .run(),
         ),
+        ("open-loop", open_loop()),
         ("troubled", troubled()),
         (
             "one-size",

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{INFO, Scenario, troubled};
+use common::{INFO, Scenario, open_loop, troubled};
 use kurabe_report::{analyse, json};
 use serde_json::Value;
 
@@ -21,8 +21,13 @@ fn reports() -> Vec<Value> {
         run.end = None;
         run
     };
-    let runs =
-        [Scenario::default().run(), Scenario { rounds: 1, ..Scenario::default() }.run(), troubled(), empty];
+    let runs = [
+        Scenario::default().run(),
+        Scenario { rounds: 1, ..Scenario::default() }.run(),
+        troubled(),
+        open_loop(),
+        empty,
+    ];
     runs.iter()
         .flat_map(|run| [analyse(run, Some(&INFO)), analyse(run, None)])
         .map(|summary| serde_json::from_str(&json::render(&summary)).unwrap())

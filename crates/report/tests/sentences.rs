@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{At, INFO, Scenario, plausible, troubled};
+use common::{At, INFO, Scenario, open_loop, plausible, troubled};
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run};
@@ -120,6 +120,20 @@ fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
     assert_eq!(summary.comparisons, 50);
     let wrong = summary.verdicts.iter().filter(|v| v.result != VerdictResult::Indistinguishable).count();
     assert_eq!(wrong, 0);
+}
+
+#[test]
+fn an_open_loop_is_judged_by_response_times_and_says_which_load_was_not_served() {
+    let summary = summary(&open_loop());
+    let text = summary.summary.join(" ");
+    assert!(text.contains("y the p99 of response times"), "{text}");
+    let between = || summary.verdicts.iter().filter(|verdict| verdict.axis == "target");
+    let at = |rate| between().find(|verdict| verdict.at.number("rate").unwrap() == rate).unwrap();
+    assert!(at(5_000).ratio.unwrap() > 100.0, "a backlog is slow, however many were served: {:?}", at(5_000));
+    assert!(at(1_000).ratio.unwrap() > 1.1);
+    let overloaded: Vec<&String> = summary.notes.iter().filter(|note| note.contains("were served")).collect();
+    assert_eq!(overloaded.len(), 1, "{overloaded:?}");
+    assert!(overloaded[0].contains("500 of 2,500 were never begun"), "{overloaded:?}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
 use kurabe_core::run::{
-    CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader, RunSpec,
-    TargetRecord, TrialRecord,
+    CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
+    RunSpec, TargetRecord, TrialRecord,
 };
 use kurabe_stats::{Histogram, Rng};
 use std::collections::BTreeMap;
@@ -297,8 +297,12 @@ impl Scenario {
 
 /// Two targets in an open loop at two rates, of which the second target serves only the lower.
 pub fn open_loop() -> Run {
-    let scenario =
-        Scenario { targets: vec!["sqlite", "postgres"], rounds: 5, operations: vec!["read"], ..Scenario::default() };
+    let scenario = Scenario {
+        targets: vec!["sqlite", "postgres"],
+        rounds: 5,
+        operations: vec!["read"],
+        ..Scenario::default()
+    };
     let mut run = scenario.run();
     // The payloads of the synthetic run become rates.
     let rates: Vec<AxisValue> = [1_000, 5_000].map(AxisValue::Number).to_vec();
