@@ -1,6 +1,7 @@
 //! The program on real servers, as a user meets them: what it measures there, what it refuses and why, and what it
 //! leaves behind, which is nothing.
 
+mod anonymous;
 mod cells;
 mod common;
 mod disk;
@@ -9,3 +10,4 @@ mod memory;
 mod reach;
 mod refusals;
 mod secrets;
+mod watch;

@@ -1,148 +1,312 @@
-//! Passwords: right ones let in wherever they come from, wrong ones are one clear error, and none is seen anywhere.
+//! Passwords: right ones let in wherever they come from, wrong ones are one clear error, and none is seen anywhere: in no
+//! output, no artefact, no error, no temporary file, and neither in the arguments nor in the environment of what the
+//! program starts.
 
-use super::common::{BRIEF, SQL, assert_all_verified, by, session, superuser, with};
+use super::common::{BRIEF, assert_all_verified, by, session, with};
+use super::watch::{Needles, Seen};
 use crate::support::{Answer, Place, eventually, piped};
 use kurabe_testbed::{Server, testing};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
+use tempfile::TempDir;
 
 const PASSWORD: &str = "xyzzy-Plugh:17";
 const WRONG: &str = "frotz-Waldo-23";
 /// As URLs have it.
 const ENCODED: &str = "xyzzy-Plugh%3A17";
 
-/// That neither password is in the text.
-fn assert_silent(what: &str, text: &str) {
-    for secret in [PASSWORD, ENCODED, WRONG] {
-        assert!(!text.contains(secret), "{what} holds a password: {text}");
+/// An engine that has passwords, and the ways in which one comes to it beside the URL.
+struct Guarded {
+    engine: &'static str,
+    /// The user that the testbed makes.
+    user: &'static str,
+    /// The part of the URL behind the port.
+    database: &'static str,
+    /// Its ways to be spoken to, as options of the URL.
+    clients: &'static [&'static str],
+    /// The variable that holds a password.
+    variable: Option<&'static str>,
+    /// The engine's own file in the user's home: its name, what it holds, and the user of a URL that relies on it.
+    file: Option<(&'static str, fn(&Server) -> String, &'static str)>,
+}
+
+/// One line, or a few, for each engine that has passwords.
+const GUARDED: [Guarded; 3] = [
+    Guarded {
+        engine: "mysql",
+        user: "root",
+        database: "kurabe",
+        clients: &["client=lean", "client=driver"],
+        variable: Some("MYSQL_PWD"),
+        file: Some((".my.cnf", my_cnf, "")),
+    },
+    Guarded {
+        engine: "mariadb",
+        user: "root",
+        database: "kurabe",
+        clients: &["client=lean", "client=driver"],
+        variable: Some("MYSQL_PWD"),
+        file: Some((".my.cnf", my_cnf, "")),
+    },
+    Guarded {
+        engine: "postgres",
+        user: "kurabe",
+        database: "kurabe",
+        clients: &["client=lean", "client=driver"],
+        variable: Some("PGPASSWORD"),
+        file: Some((".pgpass", pgpass, "kurabe")),
+    },
+];
+
+/// MySQL's file names the user too.
+fn my_cnf(_: &Server) -> String {
+    format!("[client]\nuser = root\npassword = \"{PASSWORD}\"\n")
+}
+
+fn pgpass(server: &Server) -> String {
+    format!("127.0.0.1:{}:*:kurabe:{}\n", server.port(), PASSWORD.replace(':', "\\:"))
+}
+
+impl Guarded {
+    fn start(&self) -> Option<Server> {
+        testing::server_with(self.engine, |options| options.with_password(PASSWORD))
+    }
+
+    fn url(&self, server: &Server, user: &str) -> String {
+        by(server, user, self.database)
+    }
+
+    /// The URL with the password in it.
+    fn full(&self, server: &Server) -> String {
+        self.url(server, &format!("{}:{ENCODED}", self.user))
     }
 }
 
-/// That no file in the folder holds a password.
-fn assert_folder_silent(folder: &Path) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            assert_folder_silent(&path);
-        } else {
-            assert_silent(&path.display().to_string(), &String::from_utf8_lossy(&fs::read(&path).unwrap()));
-        }
-    }
+fn needles() -> Needles {
+    Needles::of(&[PASSWORD, WRONG])
 }
 
+/// That neither what was said nor what was recorded holds a password.
 fn assert_nothing_told(place: &Place, answer: &Answer) {
-    assert_silent("standard output", &answer.out);
-    assert_silent("standard error", &answer.err);
-    assert_folder_silent(place.path());
+    let needles = needles();
+    needles.assert_absent("standard output", &answer.out);
+    needles.assert_absent("standard error", &answer.err);
+    needles.assert_absent_below(place.path());
 }
 
-fn guarded(engine: &str) -> Option<Server> {
-    testing::server_with(engine, |options| options.with_password(PASSWORD))
+/// Runs the program and sees that it tells nothing; gives what it said.
+fn silently(place: &Place, args: &[&str]) -> Answer {
+    let answer = place.run(args);
+    assert_nothing_told(place, &answer);
+    answer
+}
+
+/// A folder for temporary files that throwaway servers, which run as other users, can enter.
+fn temporary() -> TempDir {
+    let folder = tempfile::Builder::new().prefix("kurabe-secrets-").tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// Watches what the program starts, until it ends: every process below it, and the temporary files of all.
+fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
+    let (folder, needles) = (temporary(), needles());
+    command.env("TMPDIR", folder.path());
+    let mut child: Child = piped(&mut command);
+    let mut seen = Seen::default();
+    let mut looks = 0;
+    let ended = eventually(120, || {
+        seen.look(&child, itself, &needles);
+        looks += 1;
+        if looks % 40 == 1 {
+            needles.assert_absent_below(folder.path());
+        }
+        child.try_wait().unwrap()
+    });
+    assert!(ended.is_some(), "it did not end");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    needles.assert_absent_below(folder.path());
+    (answer, seen)
+}
+
+/// Runs on the guarded server and on a throwaway one of the same engine, under watch.
+fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
+    let up = format!("up:{}", guarded.engine);
+    let mut command = place.command(&session(&[url, &up], &BRIEF));
+    command.envs(variable.map(|name| (name, PASSWORD)));
+    let (answer, seen) = watched(command, itself);
+    assert_all_verified(place, &answer);
+    assert_nothing_told(place, &answer);
+    // Else nothing was watched: the guard is this program, and a server is below it.
+    assert!(seen.programs.len() > 1, "{}: {:?}", guarded.engine, seen.programs);
 }
 
 #[test]
 fn a_wrong_password_is_one_clear_error_that_holds_no_password() {
-    for engine in SQL {
-        let Some(server) = guarded(engine) else { continue };
-        for client in ["client=lean", "client=driver"] {
+    for guarded in &GUARDED {
+        let Some(server) = guarded.start() else { continue };
+        for client in guarded.clients {
             let place = Place::new();
-            let user = superuser(engine);
-            let shown = with(&by(&server, user, "kurabe"), client);
-            for given in [user.to_owned(), format!("{user}:{WRONG}")] {
-                let url = with(&by(&server, &given, "kurabe"), client);
+            let shown = with(&guarded.url(&server, guarded.user), client);
+            for given in [guarded.user.to_owned(), format!("{}:{WRONG}", guarded.user)] {
+                let url = with(&guarded.url(&server, &given), client);
                 for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
-                    let answer = place.run(&args);
+                    let answer = silently(&place, &args);
                     assert_eq!(answer.code, Some(3), "{answer:?}");
                     assert_eq!(answer.err.matches("kurabe: ").count(), 1, "{answer:?}");
                     assert!(answer.err.contains(&shown), "{answer:?}");
                     assert!(answer.err.contains("password"), "{answer:?}");
-                    assert_nothing_told(&place, &answer);
                 }
             }
             assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         }
+        needles()
+            .assert_absent("the server's log", &fs::read_to_string(server.log_path()).unwrap_or_default());
     }
 }
 
 #[test]
 fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
-    for engine in SQL {
-        let Some(server) = guarded(engine) else { continue };
+    for guarded in &GUARDED {
+        let Some(server) = guarded.start() else { continue };
         let place = Place::new();
-        let url = by(&server, &format!("{}:{ENCODED}", superuser(engine)), "kurabe");
-        let answer = place.run(&session(&[&url], &BRIEF));
-        assert_all_verified(&place, &answer);
-        assert_nothing_told(&place, &answer);
-        for format in ["md", "csv", "json", "html"] {
-            let answer = place.run(&["report", "--format", format, "--output", "-"]);
-            assert_eq!(answer.code, Some(0), "{answer:?}");
-            assert_silent(format, &answer.out);
+        let url = guarded.full(&server);
+        runs_in_silence(&place, guarded, &url, None, false);
+        for args in [
+            &["report"][..],
+            &["report", "--format", "md"],
+            &["report", "--format", "csv"],
+            &["report", "--format", "json"],
+            &["report", "--output", "-"],
+            &["report", "--format", "json", "--anonymise"],
+            &["report", "--format", "md", "--leave-out", guarded.engine],
+            &["show"],
+            &["show", "last", "--color", "always"],
+            &["compare", "last", "last"],
+            &["list"],
+            &["doctor", &url],
+            &["resume", "last"],
+            &["completions", "bash"],
+            &["completions", "fish"],
+            &session(&[&url], &["--dry-run"]),
+        ] {
+            let answer = silently(&place, args);
+            assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
         }
         // The run file cannot hold it, so that a rerun without it is refused, and one with it goes on.
-        let answer = place.run(&["rerun", "last"]);
-        assert_eq!(answer.code, Some(3), "{answer:?}");
-        assert_nothing_told(&place, &answer);
-        let answer = place.run(&["rerun", "last", &url]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
-        assert_nothing_told(&place, &answer);
-    }
-}
-
-/// Runs without a password in the URL, and looks at the command lines of the program and of all that it starts.
-fn runs_in_silence(place: &Place, url: &str, environment: Option<&str>) {
-    let mut command = place.command(&session(&[url], &BRIEF));
-    command.envs(environment.map(|name| (name, PASSWORD)));
-    let mut child = piped(&mut command);
-    let _ = eventually(60, || {
-        for line in command_lines(&child) {
-            assert_silent("a command line", &line);
+        let alone = silently(&place, &session(&[&url], &BRIEF));
+        assert_all_verified(&place, &alone);
+        assert_eq!(silently(&place, &["rerun", "last"]).code, Some(3));
+        assert_eq!(silently(&place, &["rerun", "last", &url]).code, Some(0));
+        for pid in [server.guard_pid(), server.pid()] {
+            for file in ["cmdline", "environ"] {
+                let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
+                needles().assert_absent("the guarded server", &String::from_utf8_lossy(&bytes));
+            }
         }
-        child.try_wait().unwrap()
-    });
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_all_verified(place, &answer);
-    assert_nothing_told(place, &answer);
-}
-
-/// The command lines of a process, its children and its threads' children.
-fn command_lines(child: &Child) -> Vec<String> {
-    let mut all = vec![child.id().to_string()];
-    let children = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
-    for task in children {
-        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        all.extend(list.split_whitespace().map(str::to_owned));
+        needles()
+            .assert_absent("the server's log", &fs::read_to_string(server.log_path()).unwrap_or_default());
     }
-    let read = |pid: String| fs::read(format!("/proc/{pid}/cmdline")).ok();
-    all.into_iter().filter_map(read).map(|line| String::from_utf8_lossy(&line).into_owned()).collect()
 }
 
 #[test]
 fn a_password_from_the_environment_lets_in_and_is_seen_nowhere() {
-    for engine in SQL {
-        let Some(server) = guarded(engine) else { continue };
-        let variable = if engine == "postgres" { "PGPASSWORD" } else { "MYSQL_PWD" };
-        runs_in_silence(&Place::new(), &by(&server, superuser(engine), "kurabe"), Some(variable));
+    for guarded in &GUARDED {
+        let Some((variable, server)) = guarded.variable.zip(guarded.start()) else { continue };
+        runs_in_silence(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
     }
 }
 
 #[test]
 fn a_password_from_the_engines_own_file_lets_in_and_is_seen_nowhere() {
-    for engine in SQL {
-        let Some(server) = guarded(engine) else { continue };
+    for guarded in &GUARDED {
+        let Some(((name, text, user), server)) = guarded.file.zip(guarded.start()) else { continue };
         let place = Place::new();
-        let (name, text) = if engine == "postgres" {
-            let port = server.port();
-            (".pgpass", format!("127.0.0.1:{port}:*:kurabe:{}\n", PASSWORD.replace(':', "\\:")))
-        } else {
-            (".my.cnf", format!("[client]\nuser = root\npassword = \"{PASSWORD}\"\n"))
-        };
         let file = place.home().join(name);
-        fs::write(&file, text).unwrap();
+        fs::write(&file, text(&server)).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        // MySQL's file names the user too.
-        let user = if engine == "postgres" { "kurabe" } else { "" };
-        runs_in_silence(&place, &by(&server, user, "kurabe"), None);
+        runs_in_silence(&place, guarded, &guarded.url(&server, user), None, true);
+    }
+}
+
+#[test]
+fn no_error_repeats_the_password_that_a_target_was_given() {
+    let place = Place::new();
+    let scheme = "mysql";
+    let good = format!("{scheme}://root:{ENCODED}@127.0.0.1:1/kurabe");
+    for (url, code) in [
+        (good.clone(), 3),
+        (format!("{scheme}://root:{PASSWORD}@127.0.0.1:1/kurabe"), 3),
+        (format!("{scheme}://root:{ENCODED}@127.0.0.1:99999/kurabe"), 2),
+        (format!("{scheme}://root:{ENCODED}@[::1/kurabe"), 2),
+        (format!("{scheme}://root:{ENCODED}@no-such-host.invalid/kurabe"), 3),
+        (format!("{scheme}x://root:{ENCODED}@127.0.0.1/kurabe"), 2),
+        (format!("{scheme}:root:{ENCODED}@127.0.0.1/kurabe"), 2),
+        (format!("root:{ENCODED}@127.0.0.1/kurabe"), 2),
+        (with(&good, "clent=lean"), 2),
+        (with(&good, "client=lena"), 2),
+    ] {
+        for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
+            let answer = silently(&place, &args);
+            assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+        }
+    }
+    let option = format!("--target={good}");
+    for (args, code) in [
+        (&[&good[..]][..], 2),
+        (&["run", &good], 2),
+        (&["run", "session", &good, "--blub"], 2),
+        (&["run", "session", &option, "--rounds", "0"], 2),
+        (&["up", &good], 2),
+        (&["completions", &good], 2),
+        (&["report", "--format", &good], 2),
+        (&["report", &good], 5),
+        (&["show", &good], 5),
+        (&["resume", &good], 5),
+        (&["compare", &good, "last"], 5),
+    ] {
+        let answer = silently(&place, args);
+        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_suite_with_a_password_in_a_targets_url_gives_it_away_nowhere() {
+    let place = Place::new();
+    let suite = place.home().join("mine.toml");
+    let url = format!("postgres://kurabe:{ENCODED}@127.0.0.1:1/kurabe");
+    for (text, code) in [
+        (format!("experiment = 'session'\ntargets = ['{url}']\n"), 3),
+        (format!("experiment = 'session'\ntragets = ['{url}']\n"), 2),
+        (format!("experiment = 'session'\ntargets = '{url}\n"), 2),
+    ] {
+        fs::write(&suite, text).unwrap();
+        let answer = silently(&place, &["run", "-f", suite.to_str().unwrap()]);
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_server_killed_in_mid_run_makes_no_error_tell_the_password() {
+    for guarded in &GUARDED {
+        let Some(server) = guarded.start() else { continue };
+        let place = Place::new();
+        let url = guarded.full(&server);
+        let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
+        let child = place.spawn(&session(&[&url], &long));
+        place.wait_for_trials(4);
+        server.kill_hard().unwrap();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_nothing_told(&place, &answer);
+        assert_eq!(answer.code, Some(4), "{answer:?}");
+        for args in [
+            &["report", "--format", "json"][..],
+            &["show", "last"],
+            &["doctor", &url],
+            &["rerun", "last", &url],
+        ] {
+            silently(&place, args);
+        }
     }
 }

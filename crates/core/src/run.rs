@@ -89,6 +89,21 @@ pub struct TargetRecord {
     pub scheme: String,
     /// What the server says of itself.
     pub facts: ServerFacts,
+    /// The clause of its licence that restricts publishing results of benchmarks, as it was known when the run was
+    /// made. Older files do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publishing: Option<PublishingClause>,
+}
+
+/// A clause of a licence that restricts publishing results of benchmarks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishingClause {
+    /// The licence, and the clause's name in it.
+    pub name: String,
+    /// What it restricts, one sentence.
+    pub says: String,
+    /// Where it is published.
+    pub source: String,
 }
 
 /// One cell on one target.

@@ -56,6 +56,12 @@ impl TargetUrl {
             options: parse_options(query)?,
         };
         let Some(rest) = rest.strip_prefix("//") else {
+            // `mysql:me:password@host` lacks its slashes, and its password must not pass for a path that is shown.
+            let first = rest.split('/').next().unwrap_or_default();
+            if first.split_once(':').is_some_and(|(_, after)| after.contains('@')) {
+                return Err(Error::usage(format!("a target of '{}:' names its user after '//'", url.scheme))
+                    .hint(format!("write {}://user@host", url.scheme)));
+            }
             url.path = decode(rest)?;
             return Ok(url);
         };

@@ -1,7 +1,8 @@
 //! What is known of a driver before anything is opened.
 
 use kurabe_core::Result;
-use kurabe_core::driver::Driver;
+use kurabe_core::driver::{Driver, ServerFacts};
+use kurabe_core::run::PublishingClause;
 use kurabe_core::target::TargetUrl;
 
 /// An option that a target's URL may have: `?name=value`.
@@ -14,7 +15,7 @@ pub struct OptionInfo {
 }
 
 /// A clause of an engine's licence that restricts publishing results of benchmarks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct BenchmarkClause {
     /// The licence, and the clause's name in it.
     pub name: &'static str,
@@ -22,6 +23,14 @@ pub struct BenchmarkClause {
     pub says: &'static str,
     /// Where it is published.
     pub source: &'static str,
+    /// Whether it holds for the server that said this of itself: an engine may be sold under such a licence and given
+    /// away under another. [`every_edition`] where there is but one.
+    pub holds_for: fn(&ServerFacts) -> bool,
+}
+
+/// For a clause that every edition of the engine is licensed under.
+pub fn every_edition(_: &ServerFacts) -> bool {
+    true
 }
 
 /// A driver, as it is known before anything is opened.
@@ -41,4 +50,16 @@ pub struct DriverInfo {
     pub benchmark_clause: Option<BenchmarkClause>,
     /// Makes the driver. Reads nothing from the network: the server is first met by `connect` or `describe`.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
+}
+
+impl DriverInfo {
+    /// The clause that restricts publishing figures of this server, in the form in which a run records it.
+    pub fn clause(&self, facts: &ServerFacts) -> Option<PublishingClause> {
+        let clause = self.benchmark_clause.filter(|clause| (clause.holds_for)(facts))?;
+        Some(PublishingClause {
+            name: clause.name.to_owned(),
+            says: clause.says.to_owned(),
+            source: clause.source.to_owned(),
+        })
+    }
 }

@@ -63,7 +63,8 @@ pub(crate) fn command() -> Command {
             Command::new("compare")
                 .about("Compares two runs cell by cell")
                 .arg(Arg::new("a").required(true).value_name("RUN"))
-                .arg(Arg::new("b").required(true).value_name("RUN")),
+                .arg(Arg::new("b").required(true).value_name("RUN"))
+                .args(view()),
         )
         .subcommand(
             Command::new("rerun")
@@ -261,8 +262,35 @@ fn report() -> Command {
             Arg::new("published")
                 .long("published")
                 .action(ArgAction::SetTrue)
+                .conflicts_with("anonymise")
                 .help("Lays the published figures faintly under the charts (html)"),
         )
+        .args(view())
+}
+
+/// What is shown of a run, where that is not all.
+fn view() -> [Arg; 2] {
+    let heading = "What is shown";
+    [
+        Arg::new("anonymise")
+            .long("anonymise")
+            .alias("anonymize")
+            .action(ArgAction::SetTrue)
+            .help_heading(heading)
+            .help(
+                "Calls the engines 'database A', 'database B' and leaves out what tells which they are: versions, \
+                 URLs, settings, their errors' words, the command; figures and verdicts stay",
+            ),
+        Arg::new("leave-out")
+            .long("leave-out")
+            .value_name("TARGET")
+            .action(ArgAction::Append)
+            .help_heading(heading)
+            .help(
+                "Reports as if this target had not been there: its name in the run, or an engine's for all of that \
+                 engine; may be given several times",
+            ),
+    ]
 }
 
 fn one_run(help: &'static str) -> Arg {

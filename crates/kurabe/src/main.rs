@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are no errors; clap says where each goes.
-            let _ = error.print();
+            output::refuse(&error);
             return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();
         }
     };

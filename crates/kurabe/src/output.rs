@@ -5,8 +5,26 @@
     reason = "who prints must hold the output, whether or not it changes what is printed"
 )]
 
+use crate::targets;
 use clap::ArgMatches;
 use std::io::{IsTerminal, Write};
+
+/// Prints help, the version, or what is wrong with the command line. It repeats words of the command line, and a URL among
+/// them in the wrong place is not repeated with its password.
+pub(crate) fn refuse(error: &clap::Error) {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let shown = targets::without_passwords(words.iter().cloned());
+    if words == shown {
+        let _ = error.print();
+        return;
+    }
+    // Styles could stand within a word, and so hide it.
+    let mut text = error.render().to_string();
+    for (word, shown) in words.iter().zip(&shown).filter(|(word, shown)| word != shown) {
+        text = text.replace(word, shown);
+    }
+    if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
+}
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]

@@ -61,6 +61,7 @@ pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
             name: name.clone(),
             url: url.to_string(),
             scheme: reached.scheme.clone(),
+            publishing: kurabe_drivers::registry::find(&reached.scheme).and_then(|info| info.clause(&facts)),
             facts: facts.clone(),
         });
         opened.targets.push(Target { name, driver, facts, claims });

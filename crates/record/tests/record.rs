@@ -6,7 +6,7 @@ mod common;
 
 use common::{end, header, trials};
 use kurabe_core::ErrorKind;
-use kurabe_core::run::{Run, TrialRecord};
+use kurabe_core::run::{PublishingClause, Run, TrialRecord};
 use kurabe_record::{Entry, RUN_FILE, RunPath, RunState, Store, read};
 use proptest::prelude::*;
 use std::fs;
@@ -46,6 +46,21 @@ fn a_run_of_two_trials() -> &'static [u8] {
         let (_dir, store) = store();
         fs::read(recorded(&store, "a", 100, 2, true).file).unwrap()
     })
+}
+
+#[test]
+fn a_clause_of_a_licence_is_kept_and_older_files_without_one_are_read() {
+    let (_dir, store) = store();
+    let mut header = header("a", 100);
+    let text = |text: &str| text.to_owned();
+    header.targets[0].publishing =
+        Some(PublishingClause { name: text("Licence, 7"), says: text("may not"), source: text("https://x") });
+    let writer = store.create(&header).unwrap();
+    assert_eq!(read(writer.path()).unwrap().run.header, header);
+    // A file as it was written before there was such a member.
+    let older = recorded(&store, "b", 100, 1, true);
+    assert!(!fs::read_to_string(&older.file).unwrap().contains("publishing"));
+    assert_eq!(read(&older).unwrap().run.header.targets[0].publishing, None);
 }
 
 #[test]

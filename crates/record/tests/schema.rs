@@ -60,6 +60,20 @@ fn the_schema_names_every_member_that_is_written() {
 }
 
 #[test]
+fn a_clause_of_a_licence_follows_it_whole() {
+    let validator = validator();
+    let mut header = written_lines().remove(0);
+    let clause = json!({"name": "Licence, 7", "says": "may not", "source": "https://x"});
+    header["targets"][0]["publishing"] = clause.clone();
+    assert!(validator.is_valid(&header));
+    for member in ["name", "says", "source"] {
+        header["targets"][0]["publishing"] = clause.clone();
+        header["targets"][0]["publishing"].as_object_mut().unwrap().remove(member);
+        assert!(!validator.is_valid(&header), "without {member} it is still valid");
+    }
+}
+
+#[test]
 fn other_lines_do_not_follow_it() {
     let validator = validator();
     for line in

@@ -6,6 +6,7 @@ use crate::figures::figures;
 use crate::noise::Noise;
 use crate::overview::{notes, scope};
 use crate::phrase;
+use crate::publishing;
 use crate::ranking::{Field, ranking};
 use crate::series::{Series, series};
 use crate::summary::{Overhead, REPORT_VERSION, Status, Summary, TargetSummary, VerdictResult, settings};
@@ -61,6 +62,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         overhead_ns_per_op: largest,
         overhead,
         scope: scope(run, &words, rounds, count),
+        publishing: publishing::sentences(&targets, &words),
         notes: notes(run, &words, &cells, &targets),
         summary,
         details,
@@ -142,6 +144,7 @@ fn target(record: &TargetRecord) -> TargetSummary {
         durability_promise: phrase::promise(facts.durability).to_owned(),
         durability_settings: settings(&facts.durability_settings),
         settings: settings(&facts.settings),
+        publishing: record.publishing.clone(),
         notes: facts.notes.clone(),
     }
 }

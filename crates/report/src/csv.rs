@@ -29,6 +29,7 @@ const FIGURES: &[&str] = &[
     "stored_bytes",
     "durability",
     "saturated",
+    "publishing",
     "due_per_second",
     "response_p50_us",
     "response_p99_us",
@@ -92,6 +93,7 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         cell.stored_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
         cell.durability.map_or_else(String::new, |class| class.name().to_owned()),
         cell.saturated.clone().unwrap_or_default(),
+        publishing(summary, cell),
     ]);
     let open = cell.open_loop;
     let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -106,6 +108,15 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         whole(open.map(|open| open.dropped)),
     ]);
     row
+}
+
+/// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop
+/// programs that read the file, and rows are copied without their neighbours.
+fn publishing(summary: &Summary, cell: &CellFigures) -> String {
+    let clause = summary.targets.get(cell.target_index).and_then(|target| target.publishing.as_ref());
+    clause.map_or_else(String::new, |clause| {
+        format!("restricted: {} ({}; {})", clause.says, clause.name, clause.source)
+    })
 }
 
 fn line(text: &mut String, fields: impl Iterator<Item = String>) {

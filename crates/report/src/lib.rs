@@ -9,21 +9,26 @@
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`] | how is it shown |
+//! | [`View`] | what is shown of a run, where that is not all |
 //! | [`compare`] | what differs between two runs |
 
 mod advice;
 mod analysis;
 mod comparison;
+mod disguise;
 mod figures;
 mod format;
+mod leave_out;
 mod noise;
 mod overview;
 mod phrase;
 mod published;
+mod publishing;
 mod ranking;
 mod series;
 pub mod summary;
 mod table;
+mod view;
 mod words;
 
 pub mod compare;
@@ -35,3 +40,4 @@ pub mod terminal;
 
 pub use analysis::analyse;
 pub use summary::Summary;
+pub use view::View;

@@ -15,6 +15,7 @@ pub fn render(summary: &Summary) -> String {
     if let Some(question) = &summary.question {
         let _ = writeln!(text, "{}\n", escaped(question));
     }
+    publishing(&mut text, &summary.publishing);
     items(&mut text, &summary.summary);
     let fixed = fixed_axes(summary);
     for table in tables(summary) {
@@ -60,6 +61,13 @@ pub fn render(summary: &Summary) -> String {
     items(&mut text, &rests);
     let _ = writeln!(text, "Command: `{}`", command_line(&summary.command).replace('`', "'"));
     text
+}
+
+/// What licences say of publishing, above all else.
+pub(crate) fn publishing(text: &mut String, sentences: &[String]) {
+    for sentence in sentences {
+        let _ = writeln!(text, "> {}\n", escaped(sentence));
+    }
 }
 
 pub(crate) fn items(text: &mut String, sentences: &[String]) {

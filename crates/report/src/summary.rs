@@ -4,7 +4,7 @@
 use crate::words::Words;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{DurabilityClass, Setting};
-use kurabe_core::run::{MachineFacts, RunSpec};
+use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,6 +54,8 @@ pub struct Summary {
     pub summary: Vec<String>,
     /// What it says in particular: one sentence for each pair of levels or targets.
     pub details: Vec<String>,
+    /// Which targets' licences restrict publishing these figures, a sentence each.
+    pub publishing: Vec<String>,
     /// What a reader must know of the run as a whole: cut off, failed cells, engines' notes.
     pub notes: Vec<String>,
     /// How many comparisons were made; the intervals of the verdicts hold together.
@@ -112,6 +114,8 @@ pub struct TargetSummary {
     pub durability_settings: BTreeMap<String, String>,
     /// Other settings that decide figures.
     pub settings: BTreeMap<String, String>,
+    /// The clause of its licence that restricts publishing results of benchmarks, where it has one.
+    pub publishing: Option<PublishingClause>,
     /// Anything else that a reader must know.
     pub notes: Vec<String>,
 }

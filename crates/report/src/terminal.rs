@@ -30,6 +30,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     if let Some(question) = &summary.question {
         page.paragraph(question, 0);
     }
+    page.publishing(&summary.publishing);
     page.gap();
     let fixed = fixed_axes(summary);
     for table in tables(summary) {
@@ -88,6 +89,16 @@ impl Page {
     pub fn paragraph(&mut self, text: &str, indent: usize) {
         for part in wrap(text, self.width.saturating_sub(indent)) {
             self.line(&format!("{}{part}", " ".repeat(indent)));
+        }
+    }
+
+    /// What licences say of publishing: where it cannot be overlooked.
+    pub fn publishing(&mut self, sentences: &[String]) {
+        for sentence in sentences {
+            for part in wrap(sentence, self.width) {
+                let part = self.styled(&part, "33");
+                self.line(&part);
+            }
         }
     }
 

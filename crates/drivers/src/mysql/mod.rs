@@ -3,6 +3,7 @@
 mod config;
 mod datetime;
 mod dialect;
+mod edition;
 mod errors;
 mod facts;
 mod house;
@@ -43,7 +44,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "engine", help: "storage engine of our tables; default: the server's" },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
     ],
-    benchmark_clause: None,
+    benchmark_clause: Some(edition::CLAUSE),
     open,
 };
 

@@ -5,12 +5,18 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_experiments::registry;
 use kurabe_report::compare;
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (_, first) = named_run(matches, "a", output)?;
     let (_, second) = named_run(matches, "b", output)?;
-    let compared = compare::compare(&report::summary(&first)?, &report::summary(&second)?);
-    output.result(&compare::terminal(&compared, &report::terminal_options(output)));
+    let view = report::view(matches);
+    let info =
+        |run: &kurabe_core::run::Run| registry::find(&run.header.spec.experiment).map(|found| found.info());
+    let infos = [Some(info(&first)?), Some(info(&second)?)];
+    let (a, b) = view.analyse_both([&first, &second], infos)?;
+    report::warn_of_licences(&view, &[&first, &second], output);
+    output.result(&compare::terminal(&compare::compare(&a, &b), &report::terminal_options(output)));
     Ok(exit::DONE)
 }

@@ -43,6 +43,12 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
 }
 
+/// How a command names a run. A URL there is a mistake, whose password the error must not repeat.
+fn wanted(matches: &ArgMatches, name: &str) -> String {
+    let word = matches.get_one::<String>(name).map_or("last", String::as_str);
+    crate::targets::without_passwords(std::iter::once(word.to_owned())).concat()
+}
+
 /// The run that a command names, read from the store.
 fn named_run(
     matches: &ArgMatches,
@@ -50,8 +56,7 @@ fn named_run(
     output: &Output,
 ) -> Result<(kurabe_record::RunPath, kurabe_core::run::Run)> {
     let store = places::runs(matches)?;
-    let wanted = matches.get_one::<String>(name).map_or("last", String::as_str);
-    let path = store.find(wanted).map_err(OfRunFile)?;
+    let path = store.find(&wanted(matches, name)).map_err(OfRunFile)?;
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     for note in &recorded.notes {
         output.note(note);

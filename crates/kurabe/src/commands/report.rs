@@ -3,13 +3,14 @@
 use super::named_run;
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{Summary, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, View, csv, html, json, markdown, terminal};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,13 @@ const WIDTH: usize = 110;
 
 pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (path, run) = named_run(matches, "run", output)?;
-    let summary = summary(&run)?;
+    let view = view(matches);
+    let experiment = registry::find(&run.header.spec.experiment)?;
+    let summary = view.analyse(&run, Some(experiment.info()))?;
+    warn_of_licences(&view, &[&run], output);
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
     let published = matches.get_flag("published");
-    if published && registry::find(&run.header.spec.experiment)?.info().published.is_none() {
+    if published && experiment.info().published.is_none() {
         return Err(Error::usage(format!(
             "no published figures are known for {}",
             run.header.spec.experiment
@@ -39,7 +43,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let file = match asked {
         Some(file) if file.as_os_str() == "-" => None,
         Some(file) => Some(file),
-        None if format == "html" => Some(path.folder.join("report.html")),
+        None if format == "html" => Some(path.folder.join(page(&view))),
         None => None,
     };
     match file {
@@ -50,6 +54,42 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         }
     }
     Ok(exit::DONE)
+}
+
+/// The page's name: what shows less than the run does not replace what shows all of it.
+fn page(view: &View) -> &'static str {
+    match (view.is_whole(), view.anonymise) {
+        (true, _) => "report.html",
+        (false, true) => "report-anonymous.html",
+        (false, false) => "report-in-part.html",
+    }
+}
+
+/// What the command line says of what is to be shown. A target may be given as its URL, of which the password is of
+/// no use here and must not come back in an error.
+pub(super) fn view(matches: &ArgMatches) -> View {
+    let leave_out = matches.get_many::<String>("leave-out").into_iter().flatten().cloned();
+    View { leave_out: targets::without_passwords(leave_out), anonymise: matches.get_flag("anonymise") }
+}
+
+/// An anonymous report cannot name a licence, so that whoever makes it is told here.
+pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
+    if !view.anonymise {
+        return;
+    }
+    let mut told = Vec::new();
+    for target in runs.iter().flat_map(|run| view.restricted(run)) {
+        let Some(clause) = &target.publishing else { continue };
+        let text = format!(
+            "{}: {} ({}; {}); read there whether that holds for figures without a name; --leave-out {} makes a report \
+             without them",
+            target.name, clause.says, clause.name, clause.source, target.name
+        );
+        if !told.contains(&text) {
+            output.warning(&text);
+            told.push(text);
+        }
+    }
 }
 
 /// The run as a table with its verdicts.

@@ -1,7 +1,7 @@
 //! `kurabe run`, `rerun` and `resume`: three ways to the same trials.
 
 use super::execute::{Job, execute, go_on};
-use super::named_run;
+use super::{named_run, wanted};
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
 use crate::places;
@@ -59,8 +59,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 /// Goes on with a run that was stopped.
 pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let store = places::runs(matches)?;
-    let path =
-        store.find(matches.get_one::<String>("run").map_or("last", String::as_str)).map_err(OfRunFile)?;
+    let path = store.find(&wanted(matches, "run")).map_err(OfRunFile)?;
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     for note in &resumed.notes {
         output.note(note);

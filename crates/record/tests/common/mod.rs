@@ -65,6 +65,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             url: "sqlite:".into(),
             scheme: "sqlite".into(),
             facts,
+            publishing: None,
         }],
         cells: vec![
             CellRecord {

@@ -28,6 +28,8 @@ pub struct Compared {
     pub first: String,
     /// The second run's name.
     pub second: String,
+    /// Which targets' licences restrict publishing these figures, a sentence each.
+    pub publishing: Vec<String>,
     /// What the comparison says, in a few sentences.
     pub summary: Vec<String>,
     /// What differs between the runs beside their figures.
@@ -102,11 +104,19 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
+        publishing: publishing(first, second),
         summary: summary(&rows, first, second),
         differences: differences::differences(first, second, &targets),
         rows,
         unmatched,
     }
+}
+
+/// What holds for either run, once.
+fn publishing(first: &Summary, second: &Summary) -> Vec<String> {
+    let mut all = first.publishing.clone();
+    all.extend(second.publishing.iter().filter(|sentence| !first.publishing.contains(sentence)).cloned());
+    all
 }
 
 /// Targets of both runs that have the same engine, by position in each.

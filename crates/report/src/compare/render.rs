@@ -2,7 +2,7 @@
 
 use super::Compared;
 use crate::format::figure;
-use crate::markdown::{escaped, items, markdown_table};
+use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::phrase::HowMuch;
 use crate::summary::{Rate, VerdictResult};
 use crate::table::{Column, Table};
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 pub fn terminal(compared: &Compared, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("{} → {}", compared.first, compared.second));
+    page.publishing(&compared.publishing);
     page.gap();
     for table in [rows(compared), differences(compared)] {
         if !table.rows.is_empty() {
@@ -31,6 +32,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
 /// The comparison as Markdown.
 pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
+    publishing(&mut text, &compared.publishing);
     items(&mut text, &compared.summary);
     for table in [rows(compared), differences(compared)] {
         if !table.rows.is_empty() {

@@ -10,8 +10,11 @@ use kurabe_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The verdict first, then what a reader must know before believing it.
+/// The verdict first (after what licences say of publishing it), then what a reader must know before believing it.
 pub(super) fn verdict(page: &mut String, summary: &Summary) {
+    for sentence in &summary.publishing {
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
+    }
     page.push_str("<ul class=\"verdict\">\n");
     for sentence in &summary.summary {
         let _ = writeln!(page, "<li>{}</li>", Escaped(&glued(sentence)));

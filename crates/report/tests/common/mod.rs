@@ -287,6 +287,7 @@ impl Scenario {
                     url: format!("{name}:"),
                     scheme: (*name).to_owned(),
                     facts: facts(name),
+                    publishing: None,
                 })
                 .collect(),
             overhead: overhead.collect(),

@@ -1,0 +1,78 @@
+//! Which edition a MySQL server is, as far as its licence goes.
+//!
+//! The community editions of MySQL and MariaDB are licensed under the GPL, version 2, which restricts the use of a
+//! program in no way. MySQL's commercial editions are programs under Oracle's own terms. Their servers name themselves:
+//! `SELECT VERSION()` gives `5.7.42-enterprise-commercial-advanced-log`, `8.0.33-commercial`, and `version_comment`
+//! `MySQL Enterprise Server - Commercial`. Of MariaDB's subscription no clause of this kind is known to us.
+
+use crate::info::BenchmarkClause;
+use kurabe_core::driver::ServerFacts;
+
+/// What restricts the commercial editions of MySQL.
+pub(super) const CLAUSE: BenchmarkClause = BenchmarkClause {
+    name: "Oracle's licence for its programs, such as the Oracle Technology Network License Agreement, restrictions \
+           (\"disclose results of any Program benchmark tests\")",
+    says: "results of benchmark tests of a commercial edition of MySQL may not be disclosed without Oracle's prior \
+           consent",
+    source: "https://www.oracle.com/downloads/licenses/standard-license.html",
+    holds_for: is_commercial,
+};
+
+fn is_commercial(facts: &ServerFacts) -> bool {
+    let comment = facts.settings.iter().find(|setting| setting.name == "version_comment");
+    let told = [Some(facts.version.as_str()), comment.map(|setting| setting.value.as_str())];
+    facts.engine == "MySQL"
+        && told.into_iter().flatten().any(|text| {
+            let text = text.to_ascii_lowercase();
+            text.contains("commercial") || text.contains("enterprise")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use kurabe_core::driver::{Limits, Setting};
+
+    fn facts(engine: &str, version: &str, comment: &str) -> ServerFacts {
+        ServerFacts {
+            engine: engine.into(),
+            version: version.into(),
+            client: String::new(),
+            transport: String::new(),
+            durability: None,
+            durability_settings: Vec::new(),
+            settings: vec![Setting::new("version_comment", comment)],
+            limits: Limits::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_clause_holds_for_commercial_editions_of_mysql_alone() {
+        let info = registry::find("mysql").unwrap();
+        for (engine, version, comment, restricted) in [
+            ("MySQL", "9.7.4", "MySQL Community Server - GPL", false),
+            ("MySQL", "8.0.36-0ubuntu0.20.04.1-log", "(Ubuntu)", false),
+            ("MySQL", "8.0.33-commercial", "MySQL Enterprise Server - Commercial", true),
+            ("MySQL", "5.7.42-enterprise-commercial-advanced-log", "", true),
+            ("MySQL", "8.4.3", "MySQL Enterprise Server - Commercial", true),
+            ("MariaDB", "10.11.14-MariaDB-0+deb12u2", "Debian 12", false),
+            ("MariaDB", "10.6.12-7-MariaDB-enterprise-log", "MariaDB Enterprise Server", false),
+        ] {
+            let clause = info.clause(&facts(engine, version, comment));
+            assert_eq!(clause.is_some(), restricted, "{engine} {version} {comment}");
+        }
+    }
+
+    #[test]
+    fn every_clause_names_its_licence_its_restriction_and_a_source() {
+        for driver in registry::DRIVERS {
+            let Some(clause) = &driver.benchmark_clause else { continue };
+            assert!(!clause.name.is_empty() && !clause.says.is_empty(), "{}", driver.engine);
+            assert!(clause.source.starts_with("https://"), "{}", driver.engine);
+            // A clause is shown as a part of a sentence.
+            assert!(!clause.says.ends_with('.'), "{}", driver.engine);
+        }
+    }
+}

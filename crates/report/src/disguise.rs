@@ -1,0 +1,145 @@
+//! A run in which nothing tells the engines: for reports that may not name them.
+//!
+//! What is figures stays: times, rates, counts, the machine, the experiment and its axes, and the durability class,
+//! without which a rate of writes means nothing. What is an engine's own goes: names, versions, URLs, clients,
+//! transports ("in process" is but one engine's), settings, limits, notes, the words of its errors and of what it
+//! cannot do, and the command line. Who knows the engines well may still guess one from its figures.
+
+use kurabe_core::driver::{Limits, ServerFacts};
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{Outcome, Run, TargetRecord};
+
+/// Stands for what is not told.
+const WITHHELD: &str = "withheld";
+
+/// The names that stand for the engines of one run, or of several that are shown together.
+pub(crate) struct Disguise {
+    known: Vec<Known>,
+}
+
+/// A target: the same in all runs where it is the n-th of its engine, as comparisons match targets.
+struct Known {
+    engine: String,
+    nth: usize,
+    /// The versions that the runs have, in the order in which they were met.
+    versions: Vec<String>,
+}
+
+impl Disguise {
+    /// Names for the targets of all these runs, in the order in which they are met.
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        let mut known: Vec<Known> = Vec::new();
+        for run in runs {
+            for (engine, nth, target) in keys(&run.header.targets) {
+                let version = &target.facts.version;
+                match known.iter_mut().find(|known| known.engine == engine && known.nth == nth) {
+                    Some(found) if found.versions.contains(version) => {}
+                    Some(found) => found.versions.push(version.clone()),
+                    None => {
+                        known.push(Known { engine: engine.to_owned(), nth, versions: vec![version.clone()] })
+                    }
+                }
+            }
+        }
+        Self { known }
+    }
+
+    /// The run under these names.
+    pub fn run(&self, run: &Run) -> Run {
+        let mut hidden = run.clone();
+        let header = &mut hidden.header;
+        header.command = vec![WITHHELD.to_owned()];
+        header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
+        header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
+        for cell in &mut header.cells {
+            if let Some(reason) = &mut cell.unavailable {
+                "this target cannot do it".clone_into(reason);
+            }
+        }
+        for trial in &mut hidden.trials {
+            if let Outcome::Failed { kind, reason, .. } = &mut trial.outcome {
+                neutral(*kind).clone_into(reason);
+            }
+        }
+        hidden
+    }
+
+    fn target(&self, (engine, nth, target): (&str, usize, &TargetRecord)) -> TargetRecord {
+        let position = self.known.iter().position(|known| known.engine == engine && known.nth == nth);
+        let position = position.unwrap_or(self.known.len());
+        let name = format!("database {}", letters(position));
+        // Versions are told apart where a comparison may be one of versions; else there is nothing to say.
+        let versions = self.known.get(position).map_or(&[][..], |known| &known.versions);
+        let version = match versions.iter().position(|version| *version == target.facts.version) {
+            Some(at) if versions.len() > 1 => format!("version {}", at + 1),
+            _ => String::new(),
+        };
+        TargetRecord {
+            name: name.clone(),
+            url: String::new(),
+            scheme: String::new(),
+            publishing: None,
+            facts: ServerFacts {
+                engine: name,
+                version,
+                client: String::new(),
+                transport: String::new(),
+                durability: target.facts.durability,
+                durability_settings: Vec::new(),
+                settings: Vec::new(),
+                limits: Limits::default(),
+                notes: Vec::new(),
+            },
+        }
+    }
+}
+
+/// Each target with its engine and which of that engine's targets it is.
+fn keys(targets: &[TargetRecord]) -> impl Iterator<Item = (&str, usize, &TargetRecord)> {
+    targets.iter().enumerate().map(|(at, target)| {
+        let engine = target.facts.engine.as_str();
+        let before = targets[..at].iter().filter(|other| other.facts.engine == engine).count();
+        (engine, before, target)
+    })
+}
+
+/// `A` to `Z`, then `AA`, `AB`, …
+fn letters(position: usize) -> String {
+    let last = char::from(b'A' + (position % 26) as u8);
+    if position < 26 { last.to_string() } else { letters(position / 26 - 1) + &last.to_string() }
+}
+
+/// Why a trial failed, in words that hold for any engine.
+fn neutral(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Usage => "what was asked for made no sense to it",
+        ErrorKind::Unreachable => "the server could not be reached",
+        ErrorKind::Denied => "the server refused the user",
+        ErrorKind::NotFound => "something that is needed did not exist",
+        ErrorKind::NotPermitted => "the user was not permitted to do what is needed",
+        ErrorKind::NotOurs => "something of somebody else's was in the way",
+        ErrorKind::InUse => "another run was using it",
+        ErrorKind::Limit => "a limit stood in the way",
+        ErrorKind::Unsupported => "this target cannot do it",
+        ErrorKind::Server => "the server answered with an error",
+        ErrorKind::ConnectionLost => "the connection ended in the middle",
+        ErrorKind::Timeout => "there was no answer in time",
+        ErrorKind::Mismatch => "an answer was not what it had to be",
+        ErrorKind::Protocol => "what came over the wire was not the protocol",
+        ErrorKind::Damaged => "a file was damaged",
+        ErrorKind::Interrupted => "it was interrupted",
+        ErrorKind::Environment => "the machine could not do its part",
+        ErrorKind::Internal => "a defect of the tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::letters;
+
+    #[test]
+    fn there_are_letters_for_any_number_of_targets() {
+        let found: Vec<String> = [0, 25, 26, 51, 52, 701, 702].map(letters).into();
+        assert_eq!(found, ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]);
+    }
+}

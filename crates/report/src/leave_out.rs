@@ -1,0 +1,82 @@
+//! A run without some of its targets, as if they had not been there.
+
+use kurabe_core::run::{Run, TargetRecord};
+
+/// Whether a word of the user's means this target: its own name or URL means that one alone, and an engine's name or
+/// scheme means all of its targets.
+pub(crate) fn means(word: &str, target: &TargetRecord, all: &[TargetRecord]) -> bool {
+    let same = |text: &str| text.eq_ignore_ascii_case(word);
+    let own = |target: &TargetRecord| same(&target.name) || target.url == word;
+    if all.iter().any(own) {
+        return own(target);
+    }
+    same(&target.facts.engine) || same(&target.scheme)
+}
+
+/// The run without the targets at which `keep` is false: their cells and trials go, and what names them.
+pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
+    let kept = |target: usize| keep.get(target).copied().unwrap_or(true);
+    let mut less = run.clone();
+    let header = &mut less.header;
+    header.command = command(run, keep);
+    header.targets = chosen(&run.header.targets, keep);
+    header.spec.targets = chosen(&run.header.spec.targets, keep);
+    let moved = |old: usize| (0..old).filter(|position| kept(*position)).count();
+    // Where each cell stands afterwards.
+    let mut places = Vec::with_capacity(run.header.cells.len());
+    header.cells.clear();
+    for cell in &run.header.cells {
+        places.push(kept(cell.target).then_some(header.cells.len()));
+        if kept(cell.target) {
+            let mut cell = cell.clone();
+            cell.target = moved(cell.target);
+            header.cells.push(cell);
+        }
+    }
+    less.trials.retain_mut(|trial| match places.get(trial.cell) {
+        Some(Some(place)) => {
+            trial.cell = *place;
+            true
+        }
+        _ => false,
+    });
+    less
+}
+
+fn chosen<T: Clone>(all: &[T], keep: &[bool]) -> Vec<T> {
+    let kept = |at: usize| keep.get(at).copied().unwrap_or(true);
+    all.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, one)| one.clone()).collect()
+}
+
+/// The command line without the words that are these targets. Where it still names one of them (a suite's file, a
+/// socket), it is not told.
+fn command(run: &Run, keep: &[bool]) -> Vec<String> {
+    let header = &run.header;
+    let gone = |at: &usize| keep.get(*at) == Some(&false);
+    let urls: Vec<&str> = (0..header.spec.targets.len())
+        .filter(gone)
+        .filter_map(|at| header.spec.targets.get(at).map(String::as_str))
+        .collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in &header.command {
+        let bare = ["--target=", "-t"].iter().find_map(|option| word.strip_prefix(option)).unwrap_or(word);
+        if !urls.contains(&word.as_str()) && !urls.contains(&bare) {
+            words.push(word.clone());
+        } else if words.last().is_some_and(|before| before == "-t" || before == "--target") {
+            words.pop();
+        }
+    }
+    let telling = header.targets.iter().enumerate().filter(|(at, _)| gone(at)).flat_map(|(_, target)| {
+        let names = [target.scheme.as_str(), target.facts.engine.as_str(), target.name.as_str()];
+        names.into_iter().filter(|name| !name.is_empty()).map(str::to_lowercase)
+    });
+    // What a target that stays is called may hold it too: "mysql" of two.
+    let telling: Vec<String> = telling.collect();
+    let tells = |word: &String| telling.iter().any(|name| word.to_lowercase().contains(name.as_str()));
+    let stays: Vec<&String> =
+        header.spec.targets.iter().enumerate().filter(|(at, _)| !gone(at)).map(|(_, url)| url).collect();
+    if words.iter().any(|word| tells(word) && !stays.contains(&word)) {
+        return vec!["withheld".to_owned()];
+    }
+    words
+}

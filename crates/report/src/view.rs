@@ -1,0 +1,119 @@
+//! What is shown of a run: all of it, or without some targets, or without the engines' names.
+
+use crate::analysis::analyse;
+use crate::disguise::Disguise;
+use crate::leave_out::{means, without};
+use crate::summary::Summary;
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::run::{Run, TargetRecord};
+use kurabe_core::{Error, Result, units};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// What is shown of a run. The default shows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Targets that are left out, by name, or all targets of an engine by its name; upper and lower case are alike.
+    pub leave_out: Vec<String>,
+    /// Whether the engines are called "database A", "database B" and nothing tells which they are.
+    pub anonymise: bool,
+}
+
+impl View {
+    /// Whether all is shown as it is.
+    pub fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What the run says in this view. Figures, verdicts and the correction for many comparisons are those of a run
+    /// that never had the targets that are left out.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) where a target that is to be left out is none of the run's, or none
+    /// would be left.
+    pub fn analyse(&self, run: &Run, info: Option<&ExperimentInfo>) -> Result<Summary> {
+        self.known(&[run])?;
+        let (shown, gone) = self.fewer(run)?;
+        let shown = if self.anonymise { Cow::Owned(Disguise::of([&*shown]).run(&shown)) } else { shown };
+        Ok(summary(run, &shown, gone, info))
+    }
+
+    /// The same for two runs that are compared: a database has one name in both.
+    ///
+    /// # Errors
+    /// As for [`View::analyse`]; a target may be one of either run.
+    pub fn analyse_both(
+        &self,
+        runs: [&Run; 2],
+        infos: [Option<&ExperimentInfo>; 2],
+    ) -> Result<(Summary, Summary)> {
+        self.known(&runs)?;
+        let [first, second] = runs;
+        let ((mut a, a_gone), (mut b, b_gone)) = (self.fewer(first)?, self.fewer(second)?);
+        if self.anonymise {
+            let disguise = Disguise::of([&*a, &*b]);
+            (a, b) = (Cow::Owned(disguise.run(&a)), Cow::Owned(disguise.run(&b)));
+        }
+        Ok((summary(first, &a, a_gone, infos[0]), summary(second, &b, b_gone, infos[1])))
+    }
+
+    /// The targets that are shown and whose licence restricts publishing their figures.
+    pub fn restricted<'a>(&self, run: &'a Run) -> Vec<&'a TargetRecord> {
+        let all = &run.header.targets;
+        let out = |target| self.leave_out.iter().any(|word| means(word, target, all));
+        all.iter().filter(|target| target.publishing.is_some() && !out(target)).collect()
+    }
+
+    /// Refuses words that mean no target of any of the runs.
+    fn known(&self, runs: &[&Run]) -> Result<()> {
+        for word in &self.leave_out {
+            let targets = || runs.iter().map(|run| &run.header.targets);
+            if targets().any(|all| all.iter().any(|target| means(word, target, all))) {
+                continue;
+            }
+            let names: BTreeSet<&str> = targets().flatten().map(|target| target.name.as_str()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let list = format!("there are: {}", names.join(", "));
+            let hint = units::nearest(&word.to_lowercase(), &names)
+                .map_or_else(|| list.clone(), |near| format!("did you mean '{near}'? ({list})"));
+            return Err(Error::usage(format!("--leave-out: '{word}' is no target of this run")).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// The run without the targets that are left out, and how many those are.
+    fn fewer<'a>(&self, run: &'a Run) -> Result<(Cow<'a, Run>, usize)> {
+        let all = &run.header.targets;
+        let out = |target| self.leave_out.iter().any(|word| means(word, target, all));
+        let keep: Vec<bool> = all.iter().map(|target| !out(target)).collect();
+        let gone = keep.iter().filter(|kept| !**kept).count();
+        if gone == 0 {
+            return Ok((Cow::Borrowed(run), 0));
+        }
+        if gone == all.len() {
+            return Err(Error::usage(format!("--leave-out: no target of {} would be left", run.header.run)));
+        }
+        Ok((Cow::Owned(without(run, &keep)), gone))
+    }
+}
+
+/// What the shown run says; with a note where it is not all of the run.
+fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>) -> Summary {
+    let mut summary = analyse(shown, info);
+    if gone > 0 {
+        let targets = if gone == 1 {
+            "1 target of this run is".to_owned()
+        } else {
+            format!("{gone} targets of this run are")
+        };
+        let had_floor = whole.header.cells.iter().any(|cell| cell.repeat);
+        let has_floor = shown.header.cells.iter().any(|cell| cell.repeat);
+        let floor = if had_floor && !has_floor {
+            "; the cell that was measured twice in each round was one of theirs, so that no noise floor is known here"
+        } else {
+            ""
+        };
+        summary.notes.insert(0, format!("{targets} left out of this report{floor}."));
+    }
+    summary
+}

@@ -1,0 +1,312 @@
+//! What a licence says of publishing stands on every rendering; an anonymous report names no engine; a target that is
+//! left out was never there.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{INFO, Scenario, troubled};
+use kurabe_core::driver::Setting;
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{Outcome, PublishingClause, Run};
+use kurabe_report::{Summary, View, analyse, compare, csv, html, json, markdown, terminal};
+use serde_json::Value;
+
+fn clause() -> PublishingClause {
+    PublishingClause {
+        name: "Example Licence, section 7".into(),
+        says: "results may not be disclosed without the owner's prior consent".into(),
+        source: "https://licence.example/7".into(),
+    }
+}
+
+/// Three targets with troubles, one of them under a restricting licence; every text that an engine has names it.
+fn telling() -> Run {
+    let mut run = troubled();
+    run.header.command = ["kurabe", "run", "session", "sqlite:", "-t", "postgres://bob@db.example/shop"]
+        .map(str::to_owned)
+        .into();
+    run.header.command.push("memcached:".into());
+    run.header.spec.targets[1] = "postgres://bob@db.example/shop".into();
+    run.header.targets[1].publishing = Some(clause());
+    run.header.targets[1].url = "postgres://bob@db.example/shop".into();
+    for target in &mut run.header.targets {
+        let engine = target.facts.engine.clone();
+        // A version that no figure can hold by chance.
+        target.facts.version.push_str("-distro1");
+        target.facts.client = format!("lean client of {engine}");
+        target.facts.notes.push(format!("{engine} has a note."));
+        target.facts.settings.push(Setting::new("shared_buffers", format!("{engine} 128MB")));
+    }
+    run.header.cells.iter_mut().filter_map(|cell| cell.unavailable.as_mut()).for_each(|reason| {
+        *reason = "memcached finds a value by its whole key only (-I)".into();
+    });
+    run
+}
+
+const TELLING: &[&str] = &[
+    "sqlite",
+    "postgres",
+    "memcached",
+    "mysql",
+    "mariadb",
+    "oracle",
+    "3.50.4",
+    "17.6-distro1",
+    "1.6.38",
+    "lean client",
+    "db.example",
+    "bob",
+    "in process",
+    "shared_buffers",
+    "128MB",
+    "synchronous_commit",
+    "journal_mode",
+    "page_size",
+    "whole key",
+    "came back as",
+    "closed the connection",
+    "has a note",
+    "Example Licence",
+    "licence.example",
+];
+
+/// Every rendering, with its name.
+fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
+    let compared = compare::compare(summary, summary);
+    let options = terminal::Options { details: true, ..terminal::Options::default() };
+    vec![
+        ("terminal", terminal::render(summary, &options)),
+        ("html", html::render(summary, &html::Options::default())),
+        ("markdown", markdown::render(summary)),
+        ("csv", csv::render(summary)),
+        ("json", json::render(summary)),
+        ("compare terminal", compare::terminal(&compared, &options)),
+        ("compare markdown", compare::markdown(&compared)),
+        ("compare json", compare::json(&compared)),
+    ]
+}
+
+/// A text on one line, as a reader takes it in.
+fn flat(text: &str) -> String {
+    text.replace('\u{a0}', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn anonymous() -> View {
+    View { anonymise: true, ..View::default() }
+}
+
+fn without(names: &[&str]) -> View {
+    View { leave_out: names.iter().map(|name| (*name).to_owned()).collect(), anonymise: false }
+}
+
+fn object(summary: &Summary) -> Value {
+    serde_json::from_str(&json::render(summary)).unwrap()
+}
+
+#[test]
+fn a_restricting_clause_stands_on_every_rendering() {
+    let summary = analyse(&telling(), Some(&INFO));
+    for (name, text) in renderings(&summary) {
+        let text = flat(&text);
+        for part in ["prior consent", "Example Licence, section 7", "https://licence.example/7"] {
+            assert!(text.contains(part), "{name} lacks {part}: {text}");
+        }
+        if name != "csv" {
+            assert!(text.contains("Publishing is restricted for PostgreSQL 17.6"), "{name}: {text}");
+        }
+    }
+    let table = csv::render(&summary);
+    // A reason may hold a line's end; rows with figures have none.
+    for row in table.lines().filter(|row| row.contains(",ok,")) {
+        assert_eq!(row.contains("restricted: "), row.contains(",postgres,"), "{row}");
+    }
+    assert!(table.lines().next().unwrap().ends_with(",publishing"));
+}
+
+#[test]
+fn without_a_clause_nothing_is_said_of_publishing() {
+    let summary = analyse(&troubled(), Some(&INFO));
+    for (name, text) in renderings(&summary) {
+        assert!(!text.contains("restricted"), "{name}");
+    }
+}
+
+#[test]
+fn an_anonymous_report_names_no_engine_in_any_rendering() {
+    let run = telling();
+    for info in [Some(&INFO), None] {
+        let whole = renderings(&analyse(&run, info));
+        let all = whole.iter().map(|(_, text)| text.to_lowercase()).collect::<String>();
+        for (name, text) in renderings(&anonymous().analyse(&run, info).unwrap()) {
+            let lower = text.to_lowercase();
+            for word in TELLING {
+                assert!(!lower.contains(&word.to_lowercase()), "{name} tells {word}");
+            }
+            for letter in ["database A", "database B", "database C"] {
+                assert!(text.contains(letter), "{name} lacks {letter}");
+            }
+        }
+        // The words are looked for because the whole report has them; other engines are in neither.
+        for word in TELLING.iter().filter(|word| !["mysql", "mariadb", "oracle"].contains(word)) {
+            assert!(all.contains(&word.to_lowercase()), "the whole report does not hold {word} either");
+        }
+    }
+}
+
+#[test]
+fn an_anonymous_report_keeps_every_figure_and_verdict() {
+    let run = telling();
+    let (whole, hidden) =
+        (object(&analyse(&run, Some(&INFO))), object(&anonymous().analyse(&run, Some(&INFO)).unwrap()));
+    for member in
+        ["noise_floor", "comparisons", "rounds", "overhead", "machine", "seed", "experiment", "complete"]
+    {
+        assert_eq!(whole[member], hidden[member], "{member}");
+    }
+    let (cells, hidden_cells) = (whole["cells"].as_array().unwrap(), hidden["cells"].as_array().unwrap());
+    assert_eq!(cells.len(), hidden_cells.len());
+    for (cell, hidden) in cells.iter().zip(hidden_cells) {
+        for member in
+            ["axes", "operation", "status", "ops_per_second", "latency_us", "verified", "durability"]
+        {
+            assert_eq!(cell[member], hidden[member], "{member}");
+        }
+    }
+    let verdicts = whole["verdicts"].as_array().unwrap();
+    assert!(!verdicts.is_empty());
+    for (verdict, hidden) in verdicts.iter().zip(hidden["verdicts"].as_array().unwrap()) {
+        for member in ["result", "ratio", "low", "high", "rounds", "noise_floor", "at"] {
+            assert_eq!(verdict[member], hidden[member], "{member}");
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_failure_has_neutral_words() {
+    let mut run = telling();
+    for trial in &mut run.trials {
+        let reason = "mysqld got signal 11".to_owned();
+        trial.outcome = Outcome::Failed { kind: ErrorKind::Server, reason, mismatches: 0 };
+    }
+    for (name, text) in renderings(&anonymous().analyse(&run, Some(&INFO)).unwrap()) {
+        assert!(!text.contains("mysqld") && !text.contains("signal 11"), "{name}");
+    }
+}
+
+/// A run on SQLite and PostgreSQL, and the same run with memcached measured between them.
+fn with_and_without_a_third() -> (Run, Run) {
+    let two = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let of_three = Scenario { targets: vec!["sqlite", "memcached", "postgres"], ..Scenario::default() }.run();
+    let per_target = two.header.cells.len() / 2;
+    let mut three = of_three.clone();
+    // Its own trials for the third, those of the two for the two.
+    three.trials.retain(|trial| (per_target..2 * per_target).contains(&trial.cell));
+    three.trials.extend(two.trials.iter().cloned().map(|mut trial| {
+        trial.cell += if trial.cell < per_target { 0 } else { per_target };
+        trial
+    }));
+    three.trials.sort_by_key(|trial| (trial.round, trial.cell));
+    three.header.command =
+        ["kurabe", "run", "session", "sqlite:", "-t", "memcached:", "postgres:"].map(str::to_owned).into();
+    (three, two)
+}
+
+#[test]
+fn a_target_that_is_left_out_was_never_there() {
+    let (three, two) = with_and_without_a_third();
+    let less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
+    let mut never = object(&analyse(&two, Some(&INFO)));
+    assert_eq!(less["notes"][0], "1 target of this run is left out of this report.");
+    assert_eq!(less["command"], serde_json::json!(["kurabe", "run", "session", "sqlite:", "postgres:"]));
+    // What a report says of itself is all that differs: with fewer comparisons their intervals are narrower too.
+    never["notes"] = less["notes"].clone();
+    never["command"] = less["command"].clone();
+    assert_eq!(less, never);
+    assert!(object(&analyse(&three, Some(&INFO)))["comparisons"].as_u64() > never["comparisons"].as_u64());
+    for (name, text) in renderings(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap()) {
+        assert!(!text.contains("memcached"), "{name}");
+    }
+}
+
+#[test]
+fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let repeats: Vec<usize> = (0..run.header.cells.len())
+        .filter(|at| run.header.cells[*at].repeat && run.header.cells[*at].target > 0)
+        .collect();
+    run.trials.retain(|trial| !repeats.contains(&trial.cell));
+    repeats.iter().for_each(|at| run.header.cells[*at].repeat = false);
+    let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
+    assert!(summary.noise_floor.is_none());
+    assert!(summary.notes[0].contains("no noise floor is known here"), "{:?}", summary.notes);
+}
+
+#[test]
+fn a_command_that_still_tells_a_target_is_withheld() {
+    let (mut three, _) = with_and_without_a_third();
+    three.header.command =
+        ["kurabe", "run", "-f", "suites/sqlite-against-memcached.toml"].map(str::to_owned).into();
+    let summary = without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap();
+    assert_eq!(summary.command, ["withheld"]);
+}
+
+#[test]
+fn an_engines_name_means_all_its_targets_and_a_targets_own_name_that_one() {
+    let run = Scenario { targets: vec!["sqlite", "sqlite", "postgres"], ..Scenario::default() }.run();
+    let names = |words: &[&str]| -> Vec<String> {
+        let summary = without(words).analyse(&run, Some(&INFO)).unwrap();
+        summary.targets.iter().map(|target| target.name.clone()).collect()
+    };
+    assert_eq!(names(&["sqlite#2"]), ["sqlite", "postgres"]);
+    assert_eq!(names(&["PostgreSQL"]), ["sqlite", "sqlite#2"]);
+    let mut run = run.clone();
+    run.header.targets[0].name = "sqlite synchronous=off".into();
+    let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
+    assert_eq!(summary.targets.len(), 1);
+}
+
+#[test]
+fn a_target_that_is_not_there_is_refused_with_the_nearest() {
+    let run = telling();
+    let refused = |view: View| view.analyse(&run, Some(&INFO)).unwrap_err();
+    let error = refused(without(&["postgers"]));
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("did you mean 'postgres'?"), "{error}");
+    assert!(refused(without(&["oracle"])).to_string().contains("there are: memcached, postgres, sqlite"));
+    let all = refused(without(&["sqlite", "postgres", "memcached"]));
+    assert!(all.to_string().contains("no target of"), "{all}");
+}
+
+#[test]
+fn two_compared_runs_call_one_database_by_one_name() {
+    let first = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let mut second = Scenario { targets: vec!["postgres", "sqlite"], ..Scenario::default() }.run();
+    second.header.targets[1].facts.version = "3.51.0".into();
+    let infos = [Some(&INFO), Some(&INFO)];
+    let whole = View::default().analyse_both([&first, &second], infos).unwrap();
+    let whole = compare::compare(&whole.0, &whole.1);
+    let (a, b) = anonymous().analyse_both([&first, &second], infos).unwrap();
+    let hidden = compare::compare(&a, &b);
+    assert_eq!(whole.rows.len(), hidden.rows.len());
+    for (row, hidden) in whole.rows.iter().zip(&hidden.rows) {
+        assert_eq!((row.result, row.ratio), (hidden.result, hidden.ratio));
+        let letter = if row.target == "sqlite" { "database A" } else { "database B" };
+        assert_eq!(hidden.target, letter);
+    }
+    let versions =
+        hidden.differences.iter().find(|difference| difference.what == "version of database A").unwrap();
+    assert_eq!((versions.first.as_str(), versions.second.as_str()), ("version 1", "version 2"));
+    for text in [compare::json(&hidden), compare::markdown(&hidden)] {
+        let text = text.to_lowercase();
+        assert!(!TELLING.iter().any(|word| text.contains(&word.to_lowercase())), "{text}");
+    }
+}
+
+#[test]
+fn a_run_of_one_may_lack_what_the_other_of_two_compared_leaves_out() {
+    let first = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let second = Scenario::default().run();
+    let (a, b) = without(&["postgres"]).analyse_both([&first, &second], [Some(&INFO); 2]).unwrap();
+    assert_eq!((a.targets.len(), b.targets.len()), (1, 1));
+}

@@ -1,0 +1,140 @@
+//! Reports that may not name an engine, of a run on every server there is.
+
+use super::common::{assert_all_verified, installed, session};
+use crate::support::Place;
+use kurabe_drivers::registry::DRIVERS;
+use kurabe_testbed::{Server, testing};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// A short run in which some targets cannot do some cells.
+const SHORT: [&str; 12] = [
+    "--compress",
+    "none",
+    "--layout",
+    "blob,rows",
+    "--payload",
+    "1k",
+    "--requests",
+    "40",
+    "--records",
+    "20",
+    "--rounds",
+    "2",
+];
+
+/// Every name that an engine has here, and all that this run tells of its targets.
+fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for driver in DRIVERS {
+        // `null` is what JSON writes where there is nothing.
+        all.extend(
+            driver.schemes.iter().filter(|scheme| **scheme != "null").map(|scheme| (*scheme).to_owned()),
+        );
+        all.extend(driver.engine.split(", ").filter(|name| *name != "null").map(str::to_owned));
+    }
+    all.extend(["oracle", "mongo", "couchdb", "redis", "valkey", "innodb"].map(str::to_owned));
+    all.extend(servers.iter().map(|server| format!("127.0.0.1:{}", server.port())));
+    for target in report["targets"].as_array().unwrap() {
+        for member in ["name", "url", "engine", "version", "client"] {
+            all.insert(target[member].as_str().unwrap().to_owned());
+        }
+        for member in ["settings", "durability_settings"] {
+            all.extend(target[member].as_object().unwrap().keys().cloned());
+        }
+        all.extend(target["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()));
+    }
+    for cell in report["cells"].as_array().unwrap() {
+        all.extend(cell["reason"].as_str().map(str::to_owned));
+    }
+    all
+}
+
+fn assert_untold(what: &str, text: &str, telling: &BTreeSet<String>) {
+    let text = text.to_lowercase();
+    for word in telling {
+        assert!(!text.contains(&word.to_lowercase()), "{what} tells '{word}'");
+    }
+}
+
+#[test]
+fn an_anonymous_report_of_a_run_on_all_servers_tells_none() {
+    let servers: Vec<Server> = installed().into_iter().filter_map(testing::server).collect();
+    let mut targets = vec!["sqlite:"];
+    targets.extend(servers.iter().map(Server::url));
+    let place = Place::new();
+    let answer = place.run(&session(&targets, &SHORT));
+    assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
+    let report = place.report();
+    let telling = telling(&report, &servers);
+    for format in ["html", "md", "csv", "json"] {
+        let whole = place.run(&["report", "--format", format, "-o", "-"]);
+        assert!(whole.out.to_lowercase().contains("sqlite"), "{format}");
+        let answer = place.run(&["report", "--anonymise", "--format", format, "-o", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(answer.out.contains("database A"), "{format}: {}", answer.out);
+        assert_untold(format, &answer.out, &telling);
+    }
+    let answer = place.run(&["compare", "last", "last", "--anonymise"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_untold("compare", &answer.out, &telling);
+    // The page does not replace the one that tells all.
+    let page = place.run(&["report", "--anonymise"]).out;
+    assert!(page.trim_end().ends_with("report-anonymous.html"), "{page}");
+    assert_untold("the page", &fs::read_to_string(page.trim_end()).unwrap(), &telling);
+}
+
+#[test]
+fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused() {
+    let place = Place::new();
+    let answer = place.run(&session(&["sqlite:", "null:"], &SHORT));
+    assert_all_verified(&place, &answer);
+    for format in ["html", "md", "csv", "json"] {
+        let answer = place.run(&["report", "--leave-out", "SQLite", "--format", format, "-o", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(!answer.out.to_lowercase().contains("sqlite"), "{format}: {}", answer.out);
+    }
+    let answer = place.run(&["compare", "last", "last", "--leave-out", "sqlite:"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(!answer.out.to_lowercase().contains("sqlite"), "{answer:?}");
+    for (args, part) in [
+        (&["report", "--leave-out", "sqlit"][..], "did you mean 'sqlite'?"),
+        (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "no target of"),
+        (&["compare", "last", "last", "--leave-out", "oracle"], "there are: null, sqlite"),
+        (&["report", "--anonymise", "--published"], "cannot be used with"),
+    ] {
+        let answer = place.run(args);
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_recorded_clause_stands_on_every_form_and_is_told_where_names_are_left_out() {
+    let place = Place::new();
+    assert_all_verified(&place, &place.run(&session(&["null:"], &SHORT)));
+    // As a run on an engine under such a licence records it.
+    let file = place.wait_for_trials(1);
+    let text = fs::read_to_string(&file).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut header: Value = serde_json::from_str(first).unwrap();
+    header["targets"][0]["publishing"] =
+        serde_json::json!({ "name": "Licence 7", "says": "no figures", "source": "https://licence.example" });
+    fs::write(&file, format!("{header}\n{rest}")).unwrap();
+    for args in [
+        &["show", "last"][..],
+        &["report", "--format", "md"],
+        &["report", "--format", "csv"],
+        &["report", "--format", "json"],
+        &["report", "-o", "-"],
+        &["compare", "last", "last"],
+    ] {
+        let answer = place.run(args);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(answer.out.contains("https://licence.example"), "{args:?}: {}", answer.out);
+    }
+    let answer = place.run(&["report", "--format", "json", "--anonymise"]);
+    assert!(!answer.out.contains("licence.example"), "{answer:?}");
+    assert!(answer.err.contains("Licence 7") && answer.err.contains("warning"), "{answer:?}");
+}

@@ -1,0 +1,156 @@
+//! Looks for a password: in texts, in files, and in the processes below one that runs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+/// Larger files, in bytes, are not looked into.
+const LARGEST: u64 = 1 << 20;
+
+/// A password in every form in which it could be seen.
+pub(super) struct Needles(Vec<String>);
+
+impl Needles {
+    pub(super) fn of(passwords: &[&str]) -> Self {
+        let mut forms = Vec::new();
+        for password in passwords {
+            forms.push((*password).to_owned());
+            let encoded = |keep: &str, lower: bool| -> String {
+                let one = |letter: char| match letter {
+                    c if c.is_ascii_alphanumeric() || keep.contains(c) => c.to_string(),
+                    c if lower => format!("%{:02x}", c as u32),
+                    c => format!("%{:02X}", c as u32),
+                };
+                password.chars().map(one).collect()
+            };
+            for keep in ["-", ""] {
+                forms.extend([encoded(keep, false), encoded(keep, true)]);
+            }
+            // In base64 of a longer text (`user:password`) it may begin at any of three places; what its neighbours
+            // decide is cut off.
+            for before in 0..3 {
+                let mut bytes = vec![0; before];
+                bytes.extend(password.bytes());
+                let whole = bytes.len() / 3 * 4;
+                let start = [0, 2, 3][before];
+                forms.push(base64(&bytes)[start..whole].to_owned());
+            }
+        }
+        Self(forms)
+    }
+
+    /// The form in which the text holds a password, if it does.
+    pub(super) fn found(&self, text: &str) -> Option<&str> {
+        self.0.iter().map(String::as_str).find(|form| text.contains(form))
+    }
+
+    pub(super) fn assert_absent(&self, what: &str, text: &str) {
+        if let Some(form) = self.found(text) {
+            panic!("{what} holds a password, as '{form}': {text}");
+        }
+    }
+
+    /// That no file below the folder holds one, in its name or in itself.
+    pub(super) fn assert_absent_below(&self, folder: &Path) {
+        for path in files(folder) {
+            self.assert_absent("the name of a file", &path.display().to_string());
+            // Data files of a server are large and not the tool's; a file that is gone again has nothing to be read.
+            if path.metadata().map_or(0, |file| file.len()) > LARGEST {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap_or_default();
+            self.assert_absent(&path.display().to_string(), &String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+/// RFC 4648, without padding.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte))
+            << (8 * (3 - group.len()));
+        text.extend((0..=group.len()).map(|n| LETTERS[bits >> (18 - 6 * n) & 63] as char));
+    }
+    text
+}
+
+/// Every file below a folder, as far as it can be read: what runs there removes some meanwhile.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => all.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => all.push(entry.path()),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// What has been seen of the processes below one that runs.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The programs, by the name that `ps` shows.
+    pub(super) programs: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Looks once at every process below the child: its arguments and its environment; and at the child's arguments,
+    /// unless they were given the password.
+    pub(super) fn look(&mut self, child: &Child, itself: bool, needles: &Needles) {
+        let read = |pid: u32, file: &str| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        if itself {
+            needles.assert_absent("the program's command line", &read(child.id(), "cmdline"));
+        }
+        for pid in below(child.id()) {
+            let name = read(pid, "comm").trim_end().to_owned();
+            needles.assert_absent(&format!("the command line of {name}"), &read(pid, "cmdline"));
+            needles.assert_absent(&format!("the environment of {name}"), &read(pid, "environ"));
+            self.programs.insert(name);
+        }
+    }
+}
+
+/// The processes below one, by their parents.
+fn below(root: u32) -> Vec<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&above) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+#[test]
+fn a_password_is_found_plain_encoded_and_within_base64() {
+    let needles = Needles::of(&["xyzzy-Plugh:17"]);
+    assert_eq!(base64(b"xyzzy-Plugh:17"), "eHl6enktUGx1Z2g6MTc");
+    for text in [
+        "a xyzzy-Plugh:17.",
+        "mysql://me:xyzzy-Plugh%3A17@h",
+        "xyzzy%2dPlugh%3a17",
+        // base64 of the password, of "me:" with it, of "root:" and of "admin:" with it.
+        "eHl6enktUGx1Z2g6MTc=",
+        "bWU6eHl6enktUGx1Z2g6MTc=",
+        "cm9vdDp4eXp6eS1QbHVnaDoxNw==",
+        "YWRtaW46eHl6enktUGx1Z2g6MTc=",
+        "YTp4eXp6eS1QbHVnaDoxNw==",
+    ] {
+        assert!(needles.found(text).is_some(), "{text}");
+    }
+    assert!(needles.found("xyzzy-plugh:17 xyzzy-Plugh%3A18 cGx1Z2g=").is_none());
+}
