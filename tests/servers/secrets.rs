@@ -130,9 +130,10 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     (answer, seen)
 }
 
-/// Runs on the guarded server and on a throwaway one of the same engine, under watch.
+/// Runs on the guarded server and on a throwaway one, under watch: of the same engine where the password is in the URL
+/// alone. Elsewhere it holds for the throwaway server too, which has none, and the run is one with memcached.
 fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
-    let up = format!("up:{}", guarded.engine);
+    let up = format!("up:{}", if itself { "memcached" } else { guarded.engine });
     let mut command = place.command(&session(&[url, &up], &BRIEF));
     command.envs(variable.map(|name| (name, PASSWORD)));
     let (answer, seen) = watched(command, itself);
