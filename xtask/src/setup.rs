@@ -23,6 +23,7 @@ const SERVERS: &[Server] = &[
     },
     Server { engine: "postgres", package: "postgresql", there: postgres },
     Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
+    Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
 ];
 
 pub fn run(args: &[String]) -> Outcome {
@@ -36,7 +37,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),

@@ -9,6 +9,7 @@ pub mod memcached;
 pub mod mysql;
 pub mod null;
 pub mod postgres;
+pub mod redis;
 pub mod registry;
 mod slots;
 pub mod sql;

@@ -11,6 +11,7 @@ pub static DRIVERS: &[&DriverInfo] = &[
     &crate::sqlite::INFO,
     &crate::postgres::INFO,
     &crate::mysql::INFO,
+    &crate::redis::INFO,
     &crate::memcached::INFO,
     &crate::null::INFO,
 ];

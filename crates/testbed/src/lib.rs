@@ -23,6 +23,7 @@ mod port;
 mod postgres;
 mod process;
 mod programs;
+mod redis;
 mod registry;
 mod server;
 mod template;

@@ -1,13 +1,15 @@
 //! The kinds of server that can be started: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, mariadb, memcached, mysql, postgres};
+use crate::{TestbedError, mariadb, memcached, mysql, postgres, redis};
 
 static ENGINES: &[&dyn Engine] = &[
     &mysql::MySql, //
     &mariadb::MariaDb,
     &postgres::Postgres,
     &memcached::Memcached,
+    &redis::Redis { name: "redis", program: "redis-server" },
+    &redis::Redis { name: "valkey", program: "valkey-server" },
 ];
 
 /// The names that [`crate::start`] takes.

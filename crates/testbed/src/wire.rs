@@ -113,6 +113,19 @@ fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
     }
 }
 
+/// Asks a Redis on its Unix socket whether it is ready. One that asks for a password is.
+pub(crate) fn redis(socket: &Path) -> Result<(), String> {
+    let ask = || -> io::Result<String> {
+        let mut stream = unix(socket)?;
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 256];
+        let length = stream.read(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer[..length]).trim().to_owned())
+    };
+    let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
+    if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
+}
+
 /// Does anyone accept connections there?
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));

@@ -20,13 +20,15 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What each engine's protocol answers first: MySQL greets, PostgreSQL and memcached are asked.
+/// What each engine's protocol answers first: MySQL greets, the others are asked.
 fn answers(server: &Server) -> bool {
     let mut stream = connect(server);
     if server.url().starts_with("postgres") {
         stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
     } else if server.url().starts_with("memcached") {
         stream.write_all(b"version\r\n").unwrap();
+    } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
+        stream.write_all(b"PING\r\n").unwrap();
     }
     match stream.read(&mut [0; 1]) {
         Ok(n) => n == 1,
@@ -109,6 +111,19 @@ fn memcached_lives_and_goes() {
     lives_and_goes("memcached");
 }
 
+#[test]
+fn redis_lives_and_goes() {
+    lives_and_goes("redis");
+}
+
+/// Debian 12 has none: then the test is skipped, also where servers are required.
+#[test]
+fn valkey_lives_and_goes() {
+    if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok()) {
+        lives_and_goes("valkey");
+    }
+}
+
 /// Every TCP socket that the server's process holds is bound to 127.0.0.1.
 fn listens_on_the_loopback_only(server: &Server) {
     const LISTEN: &str = "0A";
@@ -137,6 +152,7 @@ fn a_bad_setting_shows_what_the_server_said() {
         ("postgres", "shared_buffers", "many"),
         ("mariadb", "no-such-setting", "1"),
         ("mysql", "no-such-setting", "1"),
+        ("redis", "no-such-setting", "1"),
     ] {
         if !common::installed(engine) {
             continue;
@@ -183,7 +199,7 @@ fn memcached_listens_on_a_socket_in_place_of_a_port() {
 
 #[test]
 fn a_server_that_listens_elsewhere_is_not_to_be_had() {
-    for (engine, key) in [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address")] {
+    for (engine, key) in [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")] {
         if common::installed(engine) {
             let error = kurabe_testbed::start(engine, &common::options().set(key, "0.0.0.0")).unwrap_err();
             assert!(matches!(error, TestbedError::BadOption { .. }), "{error}");
@@ -224,6 +240,25 @@ fn mysql_and_mariadb_offer_tls_and_keep_the_password() {
         assert_ne!(capabilities & 0x800, 0, "{engine} offers no TLS");
         hides_the_password(&server, "pass'word\\");
     }
+}
+
+#[test]
+fn redis_asks_for_the_password_after_every_start() {
+    let Some(server) = testing::server_with("redis", |options| options.with_password("pass'word\\")) else {
+        return;
+    };
+    let refuses = || {
+        let mut stream = connect(&server);
+        stream.write_all(b"GET x\r\n").unwrap();
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer).unwrap();
+        answer == *b"-NOAUTH"
+    };
+    assert!(refuses());
+    hides_the_password(&server, "pass'word\\");
+    server.restart().unwrap();
+    assert!(refuses());
+    hides_the_password(&server, "pass'word\\");
 }
 
 /// Neither in any argument list of the server's, nor in any file of its folder.

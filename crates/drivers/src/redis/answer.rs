@@ -1,0 +1,129 @@
+//! From an answer to a reply.
+
+use super::plan::{Column, Plan, Verb};
+use super::protocol::{Client, Head, number, unexpected};
+use crate::wire::Peer;
+use kurabe_core::collection::FieldType;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::ops::Range;
+
+/// Where the rows of a hash are kept until they are in order. Redis gives them in any order, so that the client sorts
+/// them, as an application would.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    bytes: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    /// The name, where names are numbers.
+    number: i64,
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+/// Reads the answer to a request into the reply, which is empty.
+#[inline]
+pub(super) fn read<S: Peer>(
+    plan: &Plan,
+    client: &mut Client<S>,
+    gathered: &mut Gathered,
+    out: &mut Reply,
+) -> Result<()> {
+    let affected = match (plan.verb, client.answer()?) {
+        (_, Head::Refused(error)) => return Err(*error),
+        (Verb::Ping, Head::Simple) | (Verb::Read, Head::Null) => return Ok(()),
+        (Verb::Read, Head::Bulk(bytes)) => {
+            let read = plan.form.read(&mut client.wire, bytes, &plan.wanted, out);
+            if let Err(error) = read {
+                if error.kind() == ErrorKind::Mismatch {
+                    client.end_value()?;
+                }
+                return Err(error.context(&plan.collection));
+            }
+            client.end_value()?;
+            out.end_row();
+            return Ok(());
+        }
+        (Verb::Group, Head::Pairs(pairs)) => return gathered.read(plan, client, pairs, out),
+        (Verb::Group, Head::Items(items)) => return gathered.read(plan, client, items / 2, out),
+        (Verb::Add | Verb::Put | Verb::Change, Head::Simple) => plan.rows as u64,
+        (Verb::Put, Head::Int(_)) if !plan.scripted => 1,
+        (Verb::Add, Head::Null | Head::Int(0 | -1)) => return Err(there_already(plan)),
+        (Verb::Change, Head::Null | Head::Int(-1)) => 0,
+        // How many rows the script stored.
+        (Verb::Add | Verb::Put | Verb::Change, Head::Int(rows)) if plan.scripted => rows as u64,
+        (Verb::Add, Head::Int(1)) => plan.rows as u64,
+        (Verb::Remove, Head::Int(rows)) => rows as u64,
+        (_, other) => return Err(unexpected(&other)),
+    };
+    out.set_affected(affected);
+    Ok(())
+}
+
+#[cold]
+fn there_already(plan: &Plan) -> Error {
+    let what = if plan.rows > 1 { "one of the rows has" } else { "the row has" };
+    Error::new(ErrorKind::Server, format!("{}: {what} a key that is there already", plan.collection))
+        .code("NX")
+}
+
+impl Gathered {
+    fn read<S: Peer>(
+        &mut self,
+        plan: &Plan,
+        client: &mut Client<S>,
+        pairs: usize,
+        out: &mut Reply,
+    ) -> Result<()> {
+        self.bytes.clear();
+        self.rows.clear();
+        for _ in 0..pairs {
+            let start = self.bytes.len();
+            client.bulk_into(&mut self.bytes)?;
+            let middle = self.bytes.len();
+            client.bulk_into(&mut self.bytes)?;
+            self.rows.push(Row { number: 0, name: start..middle, value: middle..self.bytes.len() });
+        }
+        self.sort(plan)?;
+        for row in &self.rows {
+            for column in &plan.columns {
+                match column {
+                    Column::Name => match plan.name_kind {
+                        FieldType::Int => out.push_int(row.number),
+                        FieldType::Timestamp => out.push_time(row.number),
+                        _ => out.push_bytes(&self.bytes[row.name.clone()]),
+                    },
+                    Column::Rest(field) => {
+                        let mut value = &self.bytes[row.value.clone()];
+                        let length = value.len();
+                        plan.form
+                            .read(&mut value, length, &[*field], out)
+                            .map_err(|error| error.context(&plan.collection))?;
+                    }
+                }
+            }
+            out.end_row();
+        }
+        Ok(())
+    }
+
+    /// Puts the rows in the order of their names: numbers by their size, everything else by its bytes.
+    fn sort(&mut self, plan: &Plan) -> Result<()> {
+        let Self { bytes, rows } = self;
+        if matches!(plan.name_kind, FieldType::Int | FieldType::Timestamp) {
+            for row in rows.iter_mut() {
+                row.number = number(&bytes[row.name.clone()]).ok_or_else(|| {
+                    let what = "a hash has a name in it that is no number, as those of this collection are";
+                    Error::mismatch(what).context(&plan.collection)
+                })?;
+            }
+            rows.sort_unstable_by_key(|row| row.number);
+        } else {
+            rows.sort_unstable_by(|a, b| bytes[a.name.clone()].cmp(&bytes[b.name.clone()]));
+        }
+        Ok(())
+    }
+}

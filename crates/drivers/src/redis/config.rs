@@ -1,0 +1,123 @@
+//! What a target's URL says: where the server is, who asks, which database, how long a row lives.
+
+use crate::wire::{Place, tls};
+use kurabe_core::secret::Secret;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use std::path::PathBuf;
+
+const PORT: u16 = 6379;
+
+/// The longest life that is taken: beyond it is a slip of the pen, and the server counts in milliseconds.
+const LONGEST: u32 = 10 * 365 * 24 * 3600;
+
+/// How every connection of a target is opened. `Debug` shows no password.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) place: Place,
+    /// The user's name; without one it is the server's `default` user who gives the password.
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Secret>,
+    pub(super) database: u32,
+    /// Seconds that a row lives after it was written; `None`: for ever.
+    pub(super) ttl: Option<u32>,
+    pub(super) tls: tls::Mode,
+}
+
+impl Config {
+    /// Reads a URL. A password that it does not hold is taken from where the engine's own program takes it, the
+    /// variable `REDISCLI_AUTH` (or `VALKEYCLI_AUTH`).
+    pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
+        Self::new(url, &|name| std::env::var(name).ok())
+    }
+
+    fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
+        let mut url = url.clone();
+        if matches!(url.scheme.as_str(), "rediss" | "valkeys") {
+            // What the schemes stand for in every client: TLS with a certificate that is looked at.
+            url.options.entry("tls".to_owned()).or_insert_with(|| "verify".to_owned());
+        }
+        let tls = tls::Mode::from_url(&url)?;
+        let place = match url.option("socket") {
+            Some(socket) => Place::Unix(PathBuf::from(socket)),
+            None => Place::Tcp {
+                host: url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
+                port: url.port.unwrap_or(PORT),
+            },
+        };
+        if matches!(place, Place::Unix(_)) && !tls.is_off() {
+            return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
+                .hint("leave tls= or socket= out"));
+        }
+        let database = match url.path.as_str() {
+            "" => 0,
+            path => path.parse().map_err(|_| {
+                usage("databases have numbers, and what stands behind the host is none".to_owned())
+                    .hint(format!("write {}://host:port/0", url.scheme))
+            })?,
+        };
+        let ttl = url.option("ttl").map(|text| match text.parse() {
+            Ok(seconds) if (1..=LONGEST).contains(&seconds) => Ok(seconds),
+            _ => Err(usage(format!("ttl={text} is no number of seconds from 1 to {LONGEST}"))),
+        });
+        let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(Secret::new);
+        let password =
+            url.password.clone().or_else(|| named("REDISCLI_AUTH")).or_else(|| named("VALKEYCLI_AUTH"));
+        if url.user.is_some() && password.is_none() {
+            return Err(usage("a user is named without a password".to_owned())
+                .hint("give it in the URL or in REDISCLI_AUTH"));
+        }
+        Ok(Self { place, user: url.user.clone(), password, database, ttl: ttl.transpose()?, tls })
+    }
+
+    /// The host that a certificate must be for.
+    pub(super) fn host(&self) -> &str {
+        match &self.place {
+            Place::Tcp { host, .. } => host,
+            Place::Unix(_) => "localhost",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str, auth: Option<&str>) -> Result<Config> {
+        let variable = |name: &str| auth.filter(|_| name == "REDISCLI_AUTH").map(ToOwned::to_owned);
+        Config::new(&TargetUrl::parse(url)?, &variable)
+    }
+
+    #[test]
+    fn a_url_says_where_who_and_how_long() {
+        let all = config("redis://bob:hunter2@db:1/3?ttl=60", Some("other")).unwrap();
+        assert_eq!(all.place, Place::Tcp { host: "db".into(), port: 1 });
+        assert_eq!((all.user.as_deref(), all.database, all.ttl), (Some("bob"), 3, Some(60)));
+        assert_eq!(all.password.as_ref().map(Secret::expose), Some("hunter2"));
+        assert!(!format!("{all:?}").contains("hunter2"));
+        let least = config("redis:", None).unwrap();
+        assert_eq!(least.place, Place::Tcp { host: "127.0.0.1".into(), port: 6379 });
+        assert!(least.password.is_none() && least.ttl.is_none() && least.tls.is_off());
+        let socket = config("valkey://localhost?socket=/run/v.sock", Some("pw")).unwrap();
+        assert_eq!(socket.place, Place::Unix("/run/v.sock".into()));
+        assert_eq!(socket.password.as_ref().map(Secret::expose), Some("pw"));
+        assert!(!config("rediss://h", None).unwrap().tls.is_off());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (url, part) in [
+            ("redis://h/shop", "databases have numbers"),
+            ("redis://h/-1", "databases have numbers"),
+            ("redis://h?ttl=0", "ttl=0"),
+            ("redis://h?ttl=1h", "ttl=1h"),
+            ("redis://bob@h", "without a password"),
+            ("rediss://h?socket=/s", "Unix socket"),
+            ("redis://h?tls=prefer", "tls=prefer"),
+        ] {
+            let error = config(url, None).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+}

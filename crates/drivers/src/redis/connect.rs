@@ -1,0 +1,127 @@
+//! Opening a connection: `HELLO 3`, with the password where there is one, and the database, all in one write.
+
+use super::config::Config;
+use super::errors;
+use super::protocol::{Client, Head, Node, push_request};
+use crate::wire::{Peer, Place, Stream};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a server says of itself in its answer to `HELLO`.
+pub(super) type Greeting = BTreeMap<String, String>;
+
+/// Opens a connection and authenticates.
+pub(super) fn connect(config: &Config, timeout: Duration) -> Result<(Client<Stream>, Greeting)> {
+    let mut stream = Stream::connect(&config.place, timeout)?;
+    if !config.tls.is_off() {
+        stream = stream.encrypt(&config.tls, config.host()).map_err(|e| at(&config.place, e))?;
+    }
+    let mut client = Client::new(stream);
+    let greeting = hello(&mut client, config).map_err(|e| at(&config.place, e))?;
+    Ok((client, greeting))
+}
+
+fn at(place: &Place, error: Error) -> Error {
+    error.context(place)
+}
+
+/// Speaks first. Source: <https://redis.io/docs/latest/commands/hello/>.
+pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<Greeting> {
+    let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+    if let Some(password) = &config.password {
+        let user = config.user.as_deref().unwrap_or("default");
+        words.extend([b"AUTH", user.as_bytes(), password.expose().as_bytes()]);
+    }
+    let mut request = Vec::new();
+    push_request(&mut request, &words);
+    let database = config.database.to_string();
+    if config.database != 0 {
+        push_request(&mut request, &[b"SELECT", database.as_bytes()]);
+    }
+    let sent = client.wire.send(&request);
+    // A server that takes no more connections, or none from here, says so and hangs up before it has read anything.
+    let node = match (client.whole(), sent) {
+        (Ok(node), Ok(())) => node,
+        (Err(error), Ok(())) => return Err(plain(error)),
+        (Err(error), Err(_)) if error.server_code().is_some() => return Err(plain(error)),
+        (_, Err(error)) => return Err(error),
+    };
+    let greeting: Greeting = node.pairs().collect();
+    if greeting.get("proto").is_none_or(|version| version != "3") {
+        return Err(errors::too_old());
+    }
+    if config.database != 0 {
+        match client.answer()? {
+            Head::Simple => {}
+            Head::Refused(error) => return Err(*error),
+            other => return Err(super::protocol::unexpected(&other)),
+        }
+    }
+    Ok(greeting)
+}
+
+/// An error at this stage in our own words: a server that does not know the command repeats it, password and all.
+fn plain(error: Error) -> Error {
+    match (error.server_code(), error.kind()) {
+        (Some("ERR"), ErrorKind::Server) => errors::too_old(),
+        _ => error,
+    }
+}
+
+/// Reads the answer to `INFO`: lines of `name:value`.
+pub(super) fn lines(node: &Node) -> BTreeMap<String, String> {
+    let text = node.text();
+    text.lines().filter_map(|line| line.split_once(':')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::Script;
+    use kurabe_core::target::TargetUrl;
+
+    fn greeted(url: &str, answer: &str) -> (Result<Greeting>, String) {
+        let config = Config::from_url(&TargetUrl::parse(url).unwrap()).unwrap();
+        let mut client = Client::new(Script::new(answer.as_bytes().to_vec()));
+        let result = hello(&mut client, &config);
+        (result, String::from_utf8(client.wire.stream().sent.clone()).unwrap())
+    }
+
+    const GREETING: &str = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n";
+
+    #[test]
+    fn the_password_and_the_database_come_with_the_greeting() {
+        let answer = format!("{GREETING}+OK\r\n");
+        let (greeting, sent) = greeted("redis://bob:pw@h/2", &answer);
+        assert_eq!(greeting.unwrap()["server"], "redis");
+        assert_eq!(
+            sent,
+            "*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n"
+        );
+    }
+
+    #[test]
+    fn refusals_are_said_and_the_password_is_not() {
+        for (answer, kind) in [
+            ("-WRONGPASS invalid username-password pair or user is disabled.\r\n", ErrorKind::Denied),
+            ("-NOAUTH HELLO must be called with the client already authenticated\r\n", ErrorKind::Denied),
+            ("-DENIED Redis is running in protected mode\r\n", ErrorKind::Denied),
+            ("-ERR max number of clients reached\r\n", ErrorKind::Limit),
+            (
+                "-ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, `hunter2`\r\n",
+                ErrorKind::Unsupported,
+            ),
+            ("-NOPROTO unsupported protocol version\r\n", ErrorKind::Unsupported),
+            ("*2\r\n+proto\r\n:2\r\n", ErrorKind::Unsupported),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", ErrorKind::Protocol),
+            ("", ErrorKind::ConnectionLost),
+        ] {
+            let error = greeted("redis://:hunter2@h", answer).0.unwrap_err();
+            assert_eq!(error.kind(), kind, "{answer}: {error}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+        let no_database = format!("{GREETING}-ERR DB index is out of range\r\n");
+        assert_eq!(greeted("redis://h/99", &no_database).0.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}

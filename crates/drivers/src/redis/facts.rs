@@ -1,0 +1,197 @@
+//! What a server says of itself: read, never assumed.
+
+use super::connect::{Greeting, lines};
+use super::protocol::{Client, Node};
+use super::value::PACKING;
+use crate::wire::Stream;
+use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::{Error, Result};
+use std::collections::BTreeMap;
+
+/// What decides how long a write lives, and what else decides figures.
+const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
+const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
+const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
+
+/// What `CONFIG GET` gave; a setting that this version has not, or that may not be read, is not in it.
+type Config = BTreeMap<String, String>;
+
+/// Asks the server.
+pub(super) fn read(client: &mut Client<Stream>, greeting: &Greeting, ttl: Option<u32>) -> Result<ServerFacts> {
+    let mut notes = Vec::new();
+    let info = match client.ask_text(&["INFO"]) {
+        Ok(node) => lines(&node),
+        Err(error) if error.server_code().is_some() => {
+            notes.push(format!("INFO may not be read ({error}): much of this server is unknown"));
+            BTreeMap::new()
+        }
+        Err(error) => return Err(error),
+    };
+    let cluster = info.get("redis_mode").or(greeting.get("mode")).is_some_and(|mode| mode == "cluster");
+    if cluster {
+        return Err(Error::unsupported("the server is a node of a cluster, and clusters are not supported")
+            .hint("name a server that stands alone"));
+    }
+    if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
+        notes.push("the server is a replica, which takes no writes as a rule".to_owned());
+    }
+    let mut config = Config::new();
+    let mut forbidden = None;
+    for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS) {
+        // One by one: Redis takes several names since version 7 only.
+        match client.ask_text(&["CONFIG", "GET", name]) {
+            Ok(node) => config.extend(found(&node)),
+            Err(error) if error.server_code().is_some() => forbidden = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let durability = durability(&config);
+    if let Some(error) = forbidden {
+        notes.push(format!("settings may not be read ({error}): what an acknowledged write survives is unknown"));
+    } else if durability.is_none() {
+        notes.push("the server does not tell appendonly and appendfsync: what an acknowledged write survives is unknown".to_owned());
+    }
+    notes.extend(remarks(&config, durability, ttl));
+    let pick = |names: &[&str]| -> Vec<Setting> {
+        names.iter().filter_map(|name| Some(Setting::new(*name, config.get(*name)?.clone()))).collect()
+    };
+    let mut settings = pick(&OTHERS);
+    settings.extend(ttl.map(|seconds| Setting::new("ttl (of the URL)", format!("{seconds} s"))));
+    let (engine, version) = engine(&info, greeting);
+    Ok(ServerFacts {
+        engine,
+        version,
+        client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", RESP3").to_owned(),
+        transport: client.wire.stream().transport(),
+        durability,
+        durability_settings: pick(&DURABILITY),
+        settings,
+        limits: limits(&info, &config),
+        notes,
+    })
+}
+
+fn found(node: &Node) -> impl Iterator<Item = (String, String)> {
+    node.pairs()
+}
+
+/// Valkey tells its own version beside the one of Redis that it is compatible with.
+fn engine(info: &BTreeMap<String, String>, greeting: &Greeting) -> (String, String) {
+    let said = |name: &str| info.get(name).cloned();
+    if let Some(version) = said("valkey_version") {
+        return ("Valkey".to_owned(), version);
+    }
+    let name = said("server_name").or_else(|| greeting.get("server").cloned()).unwrap_or_default();
+    let version =
+        said("redis_version").or_else(|| greeting.get("version").cloned()).unwrap_or_else(|| "?".to_owned());
+    let engine = match name.as_str() {
+        "redis" | "" => "Redis".to_owned(),
+        "valkey" => "Valkey".to_owned(),
+        // Others speak the protocol too, and have names of their own.
+        other => other.chars().filter(|c| !c.is_control()).take(40).collect(),
+    };
+    (engine, version)
+}
+
+/// `always`: the log is synced before the answer is sent. Nothing is concluded from a setting that is not known.
+fn durability(config: &Config) -> Option<DurabilityClass> {
+    match (config.get("appendonly")?.as_str(), config.get("appendfsync").map(String::as_str)) {
+        ("no", _) => Some(DurabilityClass::Memory),
+        ("yes", Some("always")) => Some(DurabilityClass::Synced),
+        ("yes", Some("everysec")) => Some(DurabilityClass::PeriodicSync),
+        ("yes", Some("no")) => Some(DurabilityClass::OsCache),
+        _ => None,
+    }
+}
+
+fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
+    let set = |name: &str| config.get(name).map_or("", String::as_str);
+    let mut notes = Vec::new();
+    if durability == Some(DurabilityClass::Memory) && !set("save").is_empty() {
+        notes.push(format!(
+            "snapshots are taken now and then (save = {}): they survive the server, what was written since the last one does not",
+            set("save")
+        ));
+    }
+    if matches!(durability, Some(DurabilityClass::Synced | DurabilityClass::PeriodicSync))
+        && set("no-appendfsync-on-rewrite") == "yes"
+    {
+        notes.push("while the log is rewritten it is not synced (no-appendfsync-on-rewrite = yes)".to_owned());
+    }
+    if !matches!(set("maxmemory-policy"), "" | "noeviction") && !matches!(set("maxmemory"), "" | "0") {
+        notes.push(format!(
+            "the server evicts values when its memory is full (maxmemory-policy = {}): a read that misses one fails its trial",
+            set("maxmemory-policy")
+        ));
+    }
+    if let Some(seconds) = ttl {
+        notes.push(format!("every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"));
+    }
+    notes.push(
+        "rows with a key of several fields lie in hashes, one for each first part of the key: several are added, all or none, by a script, and the client puts them in order".to_owned(),
+    );
+    notes.push("a collection is emptied by walking through all keys of the database (SCAN)".to_owned());
+    notes
+}
+
+fn limits(info: &BTreeMap<String, String>, config: &Config) -> Limits {
+    let number = |map: &BTreeMap<String, String>, name: &str| map.get(name)?.trim().parse::<u64>().ok();
+    Limits {
+        connections: number(info, "maxclients").map(|most| Limit { most, set_by: "maxclients".to_owned() }),
+        // This connection is among them.
+        connections_in_use: number(info, "connected_clients").map(|open| open.saturating_sub(1)),
+        value_bytes: number(config, "proto-max-bulk-len").map(|most| Limit {
+            most: most.saturating_sub(64 * PACKING),
+            set_by: "proto-max-bulk-len, less what marks a row's fields".to_owned(),
+        }),
+        ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(pairs: &[(&str, &str)]) -> Config {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_class_is_what_the_settings_say() {
+        for (appendonly, appendfsync, class) in [
+            ("no", "always", Some(DurabilityClass::Memory)),
+            ("yes", "always", Some(DurabilityClass::Synced)),
+            ("yes", "everysec", Some(DurabilityClass::PeriodicSync)),
+            ("yes", "no", Some(DurabilityClass::OsCache)),
+            ("yes", "sometimes", None),
+            ("perhaps", "always", None),
+        ] {
+            let config = config(&[("appendonly", appendonly), ("appendfsync", appendfsync)]);
+            assert_eq!(durability(&config), class, "{appendonly} {appendfsync}");
+        }
+        assert_eq!(durability(&config(&[("appendfsync", "always")])), None);
+        assert_eq!(durability(&config(&[("appendonly", "yes")])), None);
+    }
+
+    #[test]
+    fn what_may_lose_a_row_is_said() {
+        let evicts = config(&[("maxmemory", "100"), ("maxmemory-policy", "allkeys-lru")]);
+        assert!(remarks(&evicts, None, None).iter().any(|note| note.contains("evicts")));
+        let unlimited = config(&[("maxmemory", "0"), ("maxmemory-policy", "allkeys-lru")]);
+        assert!(!remarks(&unlimited, None, None).iter().any(|note| note.contains("evicts")));
+        assert!(remarks(&Config::new(), None, Some(60)).iter().any(|note| note.contains("60 s")));
+        let saves = config(&[("save", "3600 1")]);
+        assert!(remarks(&saves, Some(DurabilityClass::Memory), None).iter().any(|note| note.contains("3600 1")));
+    }
+
+    #[test]
+    fn a_server_is_called_what_it_calls_itself() {
+        let named = |pairs: &[(&str, &str)], server: &str| engine(&config(pairs), &config(&[("server", server)]));
+        let pair = |name: &str, version: &str| (name.to_owned(), version.to_owned());
+        assert_eq!(named(&[("redis_version", "7.0.15")], "redis"), pair("Redis", "7.0.15"));
+        let valkey = [("redis_version", "7.2.4"), ("valkey_version", "8.1.0"), ("server_name", "valkey")];
+        assert_eq!(named(&valkey, "redis"), pair("Valkey", "8.1.0"));
+        assert_eq!(named(&[], "valkey").0, "Valkey");
+        assert_eq!(named(&[], "other").0, "other");
+    }
+}

@@ -1,0 +1,294 @@
+//! The house rules on Redis.
+//!
+//! **Collections.** The hash `kurabe_marker` has one field for each collection. A row's key begins with the collection's
+//! name and a colon; such keys that no entry of the marker stands for are somebody else's, and are left alone. To empty a
+//! collection, the keys of the database are walked through by `SCAN`, and its own are unlinked: there is neither `KEYS`,
+//! which would hold up every other client, nor `FLUSHDB`.
+//!
+//! **Claim.** `SET kurabe_claim … NX PX`: it fails where the key exists, and ends after half a minute unless a thread of
+//! this process renews it on a connection of its own. Whoever dies lets go within that time. The claim is renewed and
+//! given back only as long as it is ours (`WATCH`).
+
+use super::config::Config;
+use super::connect;
+use super::protocol::{Client, Node};
+use crate::wire::{Peer, Stream};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MARKER: &str = "kurabe_marker";
+const CLAIM: &str = "kurabe_claim";
+
+/// The marker's field that tells ours from another's, and what it says.
+const TITLE: (&str, &str) = ("title", "collections of Kurabe");
+
+/// How long a claim lasts without being renewed, in milliseconds, and after what time it is.
+const LASTS: &str = "30000";
+const RENEW: Duration = Duration::from_secs(10);
+
+/// Keys that the server looks at in one step of a walk: well under a millisecond.
+const STEP: &str = "1000";
+
+/// The collections that are known to exist, shared by all that this driver opened; each with a flag for those who
+/// prepared an operation on it, set once it is removed.
+#[derive(Debug, Default)]
+pub(super) struct Collections(Mutex<BTreeMap<String, Arc<AtomicBool>>>);
+
+impl Collections {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AtomicBool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A collection's flag; the server is asked for the collection the first time.
+    pub(super) fn get<S: Peer>(&self, name: &str, client: &mut Client<S>) -> Result<Arc<AtomicBool>> {
+        if let Some(gone) = self.known().get(name) {
+            return Ok(Arc::clone(gone));
+        }
+        if Collection::name_is_ours(name) && read_marker(client)?.contains(name) {
+            return Ok(self.enter(name));
+        }
+        Err(Error::new(ErrorKind::Server, format!("there is no collection {name}")).code("NO_COLLECTION"))
+    }
+
+    fn enter(&self, name: &str) -> Arc<AtomicBool> {
+        Arc::clone(self.known().entry(name.to_owned()).or_default())
+    }
+
+    fn forget(&self, name: &str) {
+        if let Some(gone) = self.known().remove(name) {
+            gone.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+pub(super) struct RedisHouse {
+    client: Client<Stream>,
+    config: Config,
+    collections: Arc<Collections>,
+    claim: Option<Claim>,
+}
+
+impl RedisHouse {
+    pub(super) fn new(client: Client<Stream>, config: Config, collections: Arc<Collections>) -> Self {
+        Self { client, config, collections, claim: None }
+    }
+}
+
+impl Namespace for RedisHouse {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_some() {
+            return Ok(());
+        }
+        let holder = format!("run {run} (process {})", std::process::id());
+        if take_claim(&mut self.client, &holder)? {
+            self.claim = Some(Claim::keep(self.config.clone(), holder));
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        let name = &collection.name;
+        check_name(name)?;
+        if read_marker(&mut self.client)?.contains(name) {
+            each_key(&mut self.client, name, unlink)?;
+        } else {
+            refuse_foreign(&mut self.client, name)?;
+            let entry = format!("kurabe {} {}", env!("CARGO_PKG_VERSION"), now());
+            self.client.ask_text(&["HSET", MARKER, TITLE.0, TITLE.1, name, &entry])?;
+        }
+        self.collections.enter(name);
+        Ok(())
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        let name = &collection.name;
+        check_name(name)?;
+        if read_marker(&mut self.client)?.contains(name) {
+            return each_key(&mut self.client, name, unlink);
+        }
+        refuse_foreign(&mut self.client, name)?;
+        Err(Error::new(ErrorKind::NotFound, format!("there is no collection {name}")))
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        check_name(name)?;
+        if !read_marker(&mut self.client)?.contains(name) {
+            return refuse_foreign(&mut self.client, name);
+        }
+        // Whoever still holds an operation on it writes no more, and what was written goes before its entry does.
+        self.collections.forget(name);
+        each_key(&mut self.client, name, unlink)?;
+        self.client.ask_text(&["HDEL", MARKER, name]).map(drop)
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        Ok(read_marker(&mut self.client)?.into_iter().collect())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let left = self.list()?;
+        if !left.is_empty() {
+            let message = format!("the marker still holds {}", left.join(", "));
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        self.client.ask_text(&["DEL", MARKER]).map(drop)
+    }
+}
+
+impl Drop for RedisHouse {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let holder = claim.stop();
+            let _ = while_ours(&mut self.client, &holder, &["DEL", CLAIM]);
+        }
+    }
+}
+
+/// Renews a claim until it is stopped.
+struct Claim {
+    stop: Sender<()>,
+    holder: String,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Claim {
+    fn keep(config: Config, holder: String) -> Self {
+        let (stop, stopped) = channel();
+        let renewed = holder.clone();
+        let renew = move || {
+            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                // A server that does not answer now may do so the next time; the claim lasts for three of them.
+                if let Ok((mut client, _)) = connect::connect(&config, RENEW) {
+                    let _ = while_ours(&mut client, &renewed, &["PEXPIRE", CLAIM, LASTS]);
+                }
+            }
+        };
+        // Without the thread the claim ends after its time, which is better than no run at all.
+        let thread = std::thread::Builder::new().name("redis claim".to_owned()).spawn(renew).ok();
+        Self { stop, holder, thread }
+    }
+
+    fn stop(self) -> String {
+        drop(self.stop);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+        self.holder
+    }
+}
+
+/// Takes the claim; `false` where this run has it already, by another target on the same database.
+fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
+    let taken = client.ask_text(&["SET", CLAIM, holder, "NX", "PX", LASTS])?;
+    if !matches!(taken, Node::Null) {
+        return Ok(true);
+    }
+    let by = client.ask_text(&["GET", CLAIM])?.text();
+    if by == holder {
+        return Ok(false);
+    }
+    let left = match client.ask_text(&["PTTL", CLAIM])? {
+        Node::Int(left) if left > 0 => (left as u64).div_ceil(1000),
+        _ => 0,
+    };
+    let by: String = by.chars().filter(|c| !c.is_control()).take(100).collect();
+    let by = if by.is_empty() { "another run, just now".to_owned() } else { by };
+    Err(Error::new(ErrorKind::InUse, format!("the database is in use by {by}"))
+        .hint(format!("wait for it to end; if it was killed, its claim ends within {left} s")))
+}
+
+/// Does something with the claim in one step, unless it is another's by now.
+fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -> Result<()> {
+    client.ask_text(&["WATCH", CLAIM])?;
+    if client.ask_text(&["GET", CLAIM])?.text() != holder {
+        return client.ask_text(&["UNWATCH"]).map(drop);
+    }
+    client.ask_text(&["MULTI"])?;
+    client.ask_text(command)?;
+    client.ask_text(&["EXEC"]).map(drop)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if Collection::name_is_ours(name) && ![MARKER, CLAIM].contains(&name) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
+        .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+}
+
+/// The collections that the marker holds.
+fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<BTreeSet<String>> {
+    let foreign = || {
+        Error::new(ErrorKind::NotOurs, format!("the key {MARKER} holds something that Kurabe did not write"))
+            .hint("it is left alone; delete it, or use another database")
+    };
+    let marker = match client.ask_text(&["HGETALL", MARKER]) {
+        Err(error) if error.server_code() == Some("WRONGTYPE") => return Err(foreign()),
+        marker => marker?,
+    };
+    let mut fields: BTreeMap<String, String> = marker.pairs().collect();
+    if fields.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ours = fields.remove(TITLE.0).as_deref() == Some(TITLE.1)
+        && fields.keys().all(|name| check_name(name).is_ok());
+    if ours { Ok(fields.into_keys().collect()) } else { Err(foreign()) }
+}
+
+/// Refuses to work where there are keys of a collection that the marker does not know.
+fn refuse_foreign<S: Peer>(client: &mut Client<S>, name: &str) -> Result<()> {
+    each_key(client, name, |_, keys| {
+        let key = keys.first().map(Node::text).unwrap_or_default();
+        let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
+        Err(Error::new(ErrorKind::NotOurs, format!("the key '{key}' was not made by Kurabe"))
+            .hint(format!("it is left alone; rename it, or use another database (no entry for {name} in {MARKER})")))
+    })
+}
+
+/// Walks through the database and calls `work` with the keys of a collection, some at a time. What is there from the
+/// beginning to the end of the walk is met at least once.
+fn each_key<S: Peer>(
+    client: &mut Client<S>,
+    name: &str,
+    mut work: impl FnMut(&mut Client<S>, &[Node]) -> Result<()>,
+) -> Result<()> {
+    // Names hold no signs that a pattern gives a meaning.
+    let pattern = format!("{name}:*");
+    let mut cursor = "0".to_owned();
+    loop {
+        let found = client.ask_text(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", STEP])?;
+        let [next, keys] = found.items() else {
+            return Err(crate::wire::malformed("the server's answer to SCAN has not its two parts"));
+        };
+        if !keys.items().is_empty() {
+            work(client, keys.items())?;
+        }
+        cursor = next.text();
+        if cursor == "0" {
+            return Ok(());
+        }
+    }
+}
+
+fn unlink<S: Peer>(client: &mut Client<S>, keys: &[Node]) -> Result<()> {
+    let keys = keys.iter().filter_map(|key| match key {
+        Node::Text(key) => Some(key.as_slice()),
+        _ => None,
+    });
+    let words: Vec<&[u8]> = std::iter::once(&b"UNLINK"[..]).chain(keys).collect();
+    client.ask(&words).map(drop)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests;

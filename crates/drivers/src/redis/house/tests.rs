@@ -1,0 +1,52 @@
+use super::*;
+use crate::wire::script::Script;
+
+fn client(answers: &str) -> Client<Script> {
+    Client::new(Script::new(answers.as_bytes().to_vec()))
+}
+
+#[test]
+fn a_marker_that_is_not_ours_is_left_alone() {
+    for answer in [
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        "%1\r\n+kurabe_a\r\n+x\r\n",
+        "%2\r\n+title\r\n+collections of Kurabe\r\n+users\r\n+x\r\n",
+        "%1\r\n+title\r\n+something else\r\n",
+    ] {
+        let error = read_marker(&mut client(answer)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotOurs, "{answer}: {error}");
+    }
+    let ours = "%2\r\n+title\r\n+collections of Kurabe\r\n+kurabe_a\r\n+x\r\n";
+    assert_eq!(read_marker(&mut client(ours)).unwrap(), BTreeSet::from(["kurabe_a".to_owned()]));
+    assert!(read_marker(&mut client("%0\r\n")).unwrap().is_empty());
+}
+
+#[test]
+fn a_claim_that_another_holds_names_the_holder_and_its_end() {
+    let mut held = client("_\r\n$5\r\nrun x\r\n:12300\r\n");
+    let error = take_claim(&mut held, "run y").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InUse);
+    assert!(error.to_string().contains("run x") && error.to_string().contains("within 13 s"), "{error}");
+    assert!(!take_claim(&mut client("_\r\n$5\r\nrun y\r\n"), "run y").unwrap());
+    assert!(take_claim(&mut client("+OK\r\n"), "run y").unwrap());
+}
+
+#[test]
+fn a_claim_that_is_another_s_by_now_is_not_touched() {
+    let mut lost = client("+OK\r\n$5\r\nrun x\r\n+OK\r\n");
+    while_ours(&mut lost, "run y", &["DEL", CLAIM]).unwrap();
+    let sent = String::from_utf8(lost.wire.stream().sent.clone()).unwrap();
+    assert!(sent.contains("UNWATCH") && !sent.contains("DEL"), "{sent}");
+    let mut ours = client("+OK\r\n$5\r\nrun y\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    while_ours(&mut ours, "run y", &["DEL", CLAIM]).unwrap();
+}
+
+#[test]
+fn a_walk_goes_on_until_the_server_says_it_is_at_its_end() {
+    let mut walked = client("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n$10\r\nkurabe_a:1\r\n$10\r\nkurabe_a:2\r\n:2\r\n");
+    each_key(&mut walked, "kurabe_a", unlink).unwrap();
+    let sent = String::from_utf8(walked.wire.stream().sent.clone()).unwrap();
+    assert!(sent.contains("$2\r\n17\r\n") && sent.contains("UNLINK\r\n$10\r\nkurabe_a:1\r\n"), "{sent}");
+    let error = refuse_foreign(&mut client("*2\r\n+0\r\n*1\r\n$10\r\nkurabe_a:1\r\n"), "kurabe_a").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs);
+}

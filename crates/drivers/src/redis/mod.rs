@@ -1,0 +1,91 @@
+//! Redis and Valkey, through a lean client of RESP3.
+//!
+//! **One field outside the key** is one string value, as an application keeps it: `GET`, `SET`, with `NX` where the row
+//! must not be there, `XX` where it must, `EX` where it is to expire.
+//!
+//! **Several fields** are packed into one string value too, and not spread over a hash. An application that keeps a
+//! session does so: a serialised value is added, replaced and let expire by one command, `SET` with `NX` and `EX`, while
+//! a hash takes `HSET` and `EXPIRE`, and has no command that adds it only where it is not there. What that costs is that
+//! some fields of a row cannot be changed alone, and this is said.
+//!
+//! **A key of several fields** is a hash for all of them but the last, which names the row within it: `HGET`, `HSETNX`,
+//! `HGETALL`. Several rows, and rows that expire, are added by one short [`script`].
+
+mod answer;
+mod config;
+mod connect;
+mod errors;
+mod facts;
+mod house;
+mod plan;
+mod protocol;
+mod request;
+mod script;
+mod session;
+mod value;
+
+use crate::info::{DriverInfo, OptionInfo};
+use config::Config;
+use house::{Collections, RedisHouse};
+use kurabe_core::Result;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use std::sync::Arc;
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["redis", "valkey", "rediss", "valkeys"],
+    engine: "Redis, Valkey",
+    about: "values and hashes by key, in the server's memory, on disk as it is set",
+    url: "redis://[user[:password]@]host[:port][/database]",
+    options: &[
+        OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" },
+        OptionInfo { name: "ttl", help: "seconds that a row lives after it was written; none: for ever" },
+        OptionInfo { name: "tls", help: "off (default; rediss: verify), require or verify" },
+        OptionInfo { name: "ca", help: "file of the authorities for tls=verify (PEM); none: Mozilla's list" },
+    ],
+    benchmark_clause: None,
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(Redis { config: Config::from_url(url)?, collections: Arc::default() }))
+}
+
+struct Redis {
+    config: Config,
+    collections: Arc<Collections>,
+}
+
+impl Driver for Redis {
+    fn describe(&self) -> Result<ServerFacts> {
+        let (mut client, greeting) = connect::connect(&self.config, ConnectOptions::default().timeout)?;
+        facts::read(&mut client, &greeting, self.config.ttl)
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        match plan::unsupported(operation, self.config.ttl) {
+            None => Support::Native,
+            Some(reason) => Support::No(reason.to_owned()),
+        }
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::No("Redis has no statements to prepare".to_owned())
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::Native
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let (client, _) = connect::connect(&self.config, options.timeout)?;
+        Ok(Box::new(session::RedisSession::new(client, Arc::clone(&self.collections), self.config.ttl)))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let (client, _) = connect::connect(&self.config, ConnectOptions::default().timeout)?;
+        Ok(Box::new(RedisHouse::new(client, self.config.clone(), Arc::clone(&self.collections))))
+    }
+}

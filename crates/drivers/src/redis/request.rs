@@ -1,0 +1,192 @@
+//! From parameters to a request: keys first, since they are what can be refused, then the words.
+//!
+//! A key is `collection:field`; of several fields all but the last have `:` and `%` written as `%` and two hexadecimal
+//! digits, so that different fields never make the same key. Redis takes any bytes.
+
+use super::plan::{Plan, Verb};
+use super::protocol::{push_count, push_length, push_number, push_word};
+use super::script;
+use super::value::push_signed;
+use crate::wire::{Outbox, Peer};
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::ops::Range;
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// The keys of a request's rows, and what names each within its hash.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    bytes: Vec<u8>,
+    rows: Vec<Spot>,
+    order: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Spot {
+    key: Range<usize>,
+    name: Range<usize>,
+}
+
+impl Keys {
+    /// Writes the keys of all rows.
+    ///
+    /// # Errors
+    /// [`Server`](ErrorKind::Server) where a field of a key is `Null`, or a row is there twice;
+    /// [`Limit`](ErrorKind::Limit) for a value that is too long.
+    #[inline]
+    pub(super) fn fill(&mut self, plan: &Plan, parameters: &[Value<'_>]) -> Result<()> {
+        self.bytes.clear();
+        self.rows.clear();
+        if plan.verb == Verb::Ping {
+            return Ok(());
+        }
+        for row in 0..plan.rows {
+            let row = &parameters[row * plan.width..(row + 1) * plan.width];
+            plan.form.check(plan.rest.iter().map(|position| row[*position]))?;
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(plan.collection.as_bytes());
+            for (n, position) in plan.key.iter().enumerate() {
+                self.bytes.push(b':');
+                push_field(&mut self.bytes, plan, row[*position], n + 1 < plan.key.len())?;
+            }
+            let middle = self.bytes.len();
+            if let Some(name) = plan.name {
+                push_field(&mut self.bytes, plan, row[name], false)?;
+            }
+            self.rows.push(Spot { key: start..middle, name: middle..self.bytes.len() });
+        }
+        if plan.rows > 1 && !self.are_distinct() {
+            let message = format!("{}: two rows of one request have the same key", plan.collection);
+            return Err(Error::new(ErrorKind::Server, message).code("TWICE"));
+        }
+        Ok(())
+    }
+
+    /// Whether no row is there twice. Rows as a rule come in order, shorter numbers first.
+    fn are_distinct(&mut self) -> bool {
+        let Self { bytes, rows, order } = self;
+        let of = |row: &Spot| {
+            let (key, name) = (&bytes[row.key.clone()], &bytes[row.name.clone()]);
+            (key.len(), key, name.len(), name)
+        };
+        if rows.is_sorted_by(|a, b| of(a) < of(b)) {
+            return true;
+        }
+        order.clear();
+        order.extend(0..rows.len() as u32);
+        order.sort_unstable_by(|a, b| of(&rows[*a as usize]).cmp(&of(&rows[*b as usize])));
+        order.is_sorted_by(|a, b| of(&rows[*a as usize]) < of(&rows[*b as usize]))
+    }
+
+    /// Appends the request; `known` says whether the server has seen the script.
+    #[inline]
+    pub(super) fn write<'v, S: Peer>(
+        &self,
+        plan: &Plan,
+        parameters: &[Value<'v>],
+        known: bool,
+        out: &mut Outbox<'_, 'v, S>,
+    ) -> Result<()> {
+        if plan.scripted {
+            return self.write_scripted(plan, parameters, known, out);
+        }
+        out.text.extend_from_slice(&plan.head);
+        for (n, spot) in self.rows.iter().enumerate() {
+            push_word(out.text, &self.bytes[spot.key.clone()]);
+            self.write_row(plan, spot, &parameters[n * plan.width..(n + 1) * plan.width], out)?;
+        }
+        out.text.extend_from_slice(&plan.tail);
+        Ok(())
+    }
+
+    /// What follows a row's key: its name in a hash, and its value.
+    #[inline]
+    fn write_row<'v, S: Peer>(
+        &self,
+        plan: &Plan,
+        spot: &Spot,
+        row: &[Value<'v>],
+        out: &mut Outbox<'_, 'v, S>,
+    ) -> Result<()> {
+        if plan.name.is_some() {
+            push_word(out.text, &self.bytes[spot.name.clone()]);
+        }
+        if matches!(plan.verb, Verb::Add | Verb::Put | Verb::Change) {
+            let fields = plan.rest.iter().map(|position| row[*position]);
+            push_length(out.text, plan.form.length(fields.clone()));
+            plan.form.write(out, fields)?;
+            out.text.extend_from_slice(b"\r\n");
+        }
+        Ok(())
+    }
+
+    fn write_scripted<'v, S: Peer>(
+        &self,
+        plan: &Plan,
+        parameters: &[Value<'v>],
+        known: bool,
+        out: &mut Outbox<'_, 'v, S>,
+    ) -> Result<()> {
+        let key = |spot: &Spot| &self.bytes[spot.key.clone()];
+        let hashes = || self.rows.chunk_by(|a, b| key(a) == key(b));
+        let count = hashes().count();
+        push_count(out.text, 5 + 2 * count + 2 * self.rows.len());
+        if known {
+            push_word(out.text, b"EVALSHA");
+            push_word(out.text, script::DIGEST);
+        } else {
+            push_word(out.text, b"EVAL");
+            push_word(out.text, script::SOURCE.as_bytes());
+        }
+        push_count_word(out.text, count);
+        for rows in hashes() {
+            push_word(out.text, key(&rows[0]));
+        }
+        out.text.extend_from_slice(&plan.tail);
+        let mut n = 0;
+        for rows in hashes() {
+            push_count_word(out.text, rows.len());
+            for spot in rows {
+                self.write_row(plan, spot, &parameters[n * plan.width..(n + 1) * plan.width], out)?;
+                n += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a whole number as a word.
+fn push_count_word(out: &mut Vec<u8>, count: usize) {
+    let digits = count.checked_ilog10().unwrap_or(0) as usize + 1;
+    push_length(out, digits);
+    push_number(out, count as u64);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn push_field(out: &mut Vec<u8>, plan: &Plan, field: Value<'_>, escaped: bool) -> Result<()> {
+    let bytes = match field {
+        Value::Null => {
+            let message = format!("{}: NULL in the key", plan.collection);
+            return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
+        }
+        Value::Int(n) | Value::Time(n) => {
+            push_signed(out, n);
+            return Ok(());
+        }
+        Value::Text(text) => text.as_bytes(),
+        Value::Bytes(bytes) => bytes,
+    };
+    if !escaped {
+        out.extend_from_slice(bytes);
+        return Ok(());
+    }
+    for &byte in bytes {
+        if byte == b':' || byte == b'%' {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.push(byte);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! A connection to Redis: each operation is one request.
+
+use super::answer::{self, Gathered};
+use super::house::Collections;
+use super::plan::{Plan, unsupported};
+use super::protocol::{Client, ends_the_connection};
+use super::request::Keys;
+use crate::slots::{Slots, check_parameters};
+use crate::wire::{Outbox, Peer};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(super) struct RedisSession<S> {
+    work: Work<S>,
+    collections: Arc<Collections>,
+    ttl: Option<u32>,
+    slots: Slots<Plan>,
+}
+
+/// The connection, and buffers that are used again.
+struct Work<S> {
+    client: Client<S>,
+    keys: Keys,
+    gathered: Gathered,
+    /// For each request of a pipeline, whether it was sent.
+    sent: Vec<bool>,
+    /// Whether the server has seen the script.
+    script_known: bool,
+    /// Set once nobody knows which answer comes next.
+    broken: bool,
+}
+
+impl<S: Peer> RedisSession<S> {
+    pub(super) fn new(client: Client<S>, collections: Arc<Collections>, ttl: Option<u32>) -> Self {
+        let work = Work {
+            client,
+            keys: Keys::default(),
+            gathered: Gathered::default(),
+            sent: Vec::new(),
+            script_known: false,
+            broken: false,
+        };
+        Self { work, collections, ttl, slots: Slots::default() }
+    }
+}
+
+impl<S: Peer + Send> Session for RedisSession<S> {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Some(reason) = unsupported(operation, self.ttl) {
+            return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
+        }
+        let gone = match operation.collection() {
+            Some(collection) => self.collections.get(&collection.name, &mut self.work.client)?,
+            None => Arc::default(),
+        };
+        Ok(self.slots.insert(Plan::new(operation, self.ttl, gone)))
+    }
+
+    #[inline]
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        out.clear();
+        let plan = self.slots.get(prepared)?;
+        check_parameters(plan.operation, plan.width * plan.rows.max(1), parameters.len())?;
+        self.work.execute(plan, parameters, out).map_err(|error| self.work.failed(error, out))
+    }
+
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        out.iter_mut().for_each(Reply::clear);
+        let plan = self.slots.get(prepared)?;
+        let each = plan.width * plan.rows.max(1);
+        check_parameters("a pipeline", each * out.len(), parameters.len())?;
+        self.work.pipeline(plan, parameters, each, out)
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    /// The server needs no goodbye: `QUIT` is deprecated, and the end of the connection says the same.
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<S: Peer> Work<S> {
+    #[inline]
+    fn execute(&mut self, plan: &Plan, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        self.check(&plan.gone)?;
+        self.keys.fill(plan, parameters)?;
+        self.send(plan, parameters)?;
+        match answer::read(plan, &mut self.client, &mut self.gathered, out) {
+            // Somebody had the server forget its scripts.
+            Err(error) if plan.scripted && error.server_code() == Some("NOSCRIPT") => {
+                self.script_known = false;
+                self.send(plan, parameters)?;
+                answer::read(plan, &mut self.client, &mut self.gathered, out)
+            }
+            done => done,
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, plan: &Plan, parameters: &[Value<'_>]) -> Result<()> {
+        let Client { wire, request } = &mut self.client;
+        request.clear();
+        let mut outbox = Outbox::new(wire, request);
+        self.keys.write(plan, parameters, self.script_known, &mut outbox)?;
+        outbox.flush()?;
+        self.script_known |= plan.scripted;
+        Ok(())
+    }
+
+    fn pipeline(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        each: usize,
+        out: &mut [Reply],
+    ) -> Result<()> {
+        self.check(&plan.gone)?;
+        let mut first = None;
+        self.sent.clear();
+        let Client { wire, request } = &mut self.client;
+        request.clear();
+        let mut outbox = Outbox::new(wire, request);
+        let mut known = self.script_known;
+        let mut send = || {
+            for n in 0..out.len() {
+                let parameters = &parameters[n * each..(n + 1) * each];
+                // What is refused here, before it is sent, stands alone like what the server refuses.
+                let refused = self.keys.fill(plan, parameters).err();
+                self.sent.push(refused.is_none());
+                match refused {
+                    Some(error) => first = first.take().or(Some(error)),
+                    None => {
+                        self.keys.write(plan, parameters, known, &mut outbox)?;
+                        known |= plan.scripted;
+                    }
+                }
+            }
+            outbox.flush()
+        };
+        send().inspect_err(|_| self.broken = true)?;
+        self.script_known = known;
+        for n in 0..out.len() {
+            if !self.sent[n] {
+                continue;
+            }
+            let reply = &mut out[n];
+            if let Err(error) = answer::read(plan, &mut self.client, &mut self.gathered, reply) {
+                self.script_known &= error.server_code() != Some("NOSCRIPT");
+                let error = self.failed(error, reply);
+                if self.broken {
+                    out[n..].iter_mut().for_each(Reply::clear);
+                    return Err(error);
+                }
+                first = first.or(Some(error));
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    #[inline]
+    fn check(&self, gone: &AtomicBool) -> Result<()> {
+        if self.broken {
+            let what = "the connection failed in an earlier operation, and is of no use any more";
+            return Err(Error::new(ErrorKind::ConnectionLost, what));
+        }
+        if gone.load(Ordering::Relaxed) {
+            let what = "the collection was removed after the operation was prepared";
+            return Err(Error::new(ErrorKind::Server, what).code("NO_COLLECTION"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn failed(&mut self, error: Error, out: &mut Reply) -> Error {
+        out.clear();
+        self.broken |= ends_the_connection(&error);
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests;

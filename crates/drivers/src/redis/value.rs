@@ -1,0 +1,419 @@
+//! How the fields of a row that are not its key become one value.
+//!
+//! **One such field** is the value itself, as an application keeps it: bytes and text as they are, a whole number and a
+//! moment (microseconds since 1970) in decimal digits. What Redis has not is a value that is none: it is written as
+//! [`NONE`], and bytes that begin like it have it once more before them.
+//!
+//! **Several** are packed one after the other: each a mark and what follows it. `0` no value; `1` a whole number, `2` a
+//! moment, both of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are
+//! little-endian.
+
+use super::protocol::push_number;
+use crate::wire::{Outbox, Peer, Wire};
+use kurabe_core::collection::FieldType;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// What stands for no value, and before bytes that begin with it.
+const NONE: &[u8; 8] = b"\0kurabe\0";
+
+const NULL: u8 = 0;
+const INT: u8 = 1;
+const TIME: u8 = 2;
+const BYTES: u8 = 3;
+
+/// The most bytes that packing adds to one field.
+pub(super) const PACKING: u64 = 9;
+
+/// The form that the rows of a collection have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One field of this type, as it is.
+    One(FieldType),
+    /// So many fields, packed.
+    Packed(usize),
+}
+
+impl Form {
+    /// Refuses what cannot be written; to be asked before any of it is.
+    pub(super) fn check<'a>(self, mut fields: impl Iterator<Item = Value<'a>>) -> Result<()> {
+        if fields.any(|field| bytes(&field).is_some_and(|bytes| bytes.len() > u32::MAX as usize)) {
+            return Err(Error::new(ErrorKind::Limit, "a value of more than 4 GB"));
+        }
+        Ok(())
+    }
+
+    /// How long the value of these fields is.
+    #[inline]
+    pub(super) fn length<'a>(self, fields: impl Iterator<Item = Value<'a>>) -> usize {
+        match self {
+            Self::One(_) => fields.map(|field| one_length(&field)).sum(),
+            Self::Packed(_) => fields
+                .map(|field| match field {
+                    Value::Null => 1,
+                    Value::Int(_) | Value::Time(_) => 9,
+                    Value::Text(text) => 5 + text.len(),
+                    Value::Bytes(bytes) => 5 + bytes.len(),
+                })
+                .sum(),
+        }
+    }
+
+    /// Appends the value of these fields to a request.
+    #[inline]
+    pub(super) fn write<'v, S: Peer>(
+        self,
+        out: &mut Outbox<'_, 'v, S>,
+        fields: impl Iterator<Item = Value<'v>>,
+    ) -> Result<()> {
+        for field in fields {
+            match (self, field) {
+                (Self::One(_), Value::Null) => out.text.extend_from_slice(NONE),
+                (Self::One(_), Value::Int(n) | Value::Time(n)) => push_signed(out.text, n),
+                (Self::One(_), Value::Text(_) | Value::Bytes(_)) => {
+                    let bytes = bytes_of(field);
+                    if bytes.starts_with(NONE) {
+                        out.text.extend_from_slice(NONE);
+                    }
+                    out.value(bytes)?;
+                }
+                (Self::Packed(_), Value::Null) => out.text.push(NULL),
+                (Self::Packed(_), Value::Int(n)) => push(out.text, INT, &n.to_le_bytes()),
+                (Self::Packed(_), Value::Time(n)) => push(out.text, TIME, &n.to_le_bytes()),
+                (Self::Packed(_), Value::Text(_) | Value::Bytes(_)) => {
+                    let bytes = bytes_of(field);
+                    push(out.text, BYTES, &(bytes.len() as u32).to_le_bytes());
+                    out.value(bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a value of `total` bytes and appends those of its fields that are `wanted` (in rising order) to the reply.
+    /// Whatever is wrong with the value itself, all of it is read, so that the connection stays usable.
+    #[inline]
+    pub(super) fn read(
+        self,
+        from: &mut impl Source,
+        total: usize,
+        wanted: &[usize],
+        out: &mut Reply,
+    ) -> Result<()> {
+        let mut left = total;
+        let whole = match self {
+            Self::One(kind) => one(from, &mut left, kind, !wanted.is_empty(), out)?,
+            Self::Packed(width) => packed(from, &mut left, width, wanted, out)?,
+        };
+        if whole && left == 0 {
+            return Ok(());
+        }
+        from.skip(left)?;
+        Err(Error::mismatch(format!("a value of {total} bytes is no row of the collection it is in")))
+    }
+}
+
+/// Where a value is read from: the connection, or what was received before.
+pub(super) trait Source {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]>;
+    /// The next `n` of at most eight bytes, which stay.
+    fn look(&mut self, n: usize) -> Result<&[u8]>;
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()>;
+    fn skip(&mut self, n: usize) -> Result<()>;
+}
+
+impl<S: Peer> Source for Wire<S> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.peek(N)?);
+        self.consume(N);
+        Ok(bytes)
+    }
+
+    fn look(&mut self, n: usize) -> Result<&[u8]> {
+        self.peek(n)
+    }
+
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.take_into(n, out)
+    }
+
+    fn skip(&mut self, n: usize) -> Result<()> {
+        Wire::skip(self, n)
+    }
+}
+
+impl Source for &[u8] {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (first, rest) = self.split_first_chunk::<N>().ok_or_else(short)?;
+        *self = rest;
+        Ok(*first)
+    }
+
+    fn look(&mut self, n: usize) -> Result<&[u8]> {
+        self.get(..n).ok_or_else(short)
+    }
+
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
+        let (first, rest) = self.split_at_checked(n).ok_or_else(short)?;
+        out.extend_from_slice(first);
+        *self = rest;
+        Ok(())
+    }
+
+    fn skip(&mut self, n: usize) -> Result<()> {
+        *self = self.get(n..).ok_or_else(short)?;
+        Ok(())
+    }
+}
+
+fn short() -> Error {
+    Error::new(ErrorKind::Internal, "a value was read beyond its end")
+}
+
+/// `false` where the value is none of that type.
+fn one(
+    from: &mut impl Source,
+    left: &mut usize,
+    kind: FieldType,
+    wanted: bool,
+    out: &mut Reply,
+) -> Result<bool> {
+    if *left >= NONE.len() && from.look(NONE.len())? == NONE {
+        from.skip(NONE.len())?;
+        *left -= NONE.len();
+        if *left == 0 {
+            if wanted {
+                out.push_null();
+            }
+            return Ok(true);
+        }
+    }
+    let number = matches!(kind, FieldType::Int | FieldType::Timestamp);
+    if number {
+        // Twenty signs at most, the longest whole number.
+        if *left > 20 {
+            return Ok(false);
+        }
+        let mut digits = [0; 20];
+        for digit in &mut digits[..*left] {
+            [*digit] = from.bytes::<1>()?;
+        }
+        let value = super::protocol::number(&digits[..*left]);
+        *left = 0;
+        match value {
+            None => return Ok(false),
+            Some(_) if !wanted => {}
+            Some(value) if kind == FieldType::Int => out.push_int(value),
+            Some(value) => out.push_time(value),
+        }
+        return Ok(true);
+    }
+    let length = std::mem::take(left);
+    if wanted { out.push_bytes_with(|bytes| from.append(length, bytes))? } else { from.skip(length)? }
+    Ok(true)
+}
+
+/// `false` where the value does not have the form described above.
+fn packed(
+    from: &mut impl Source,
+    left: &mut usize,
+    width: usize,
+    wanted: &[usize],
+    out: &mut Reply,
+) -> Result<bool> {
+    for position in 0..width {
+        let Some([mark]) = take::<1>(from, left)? else { return Ok(false) };
+        let wanted = wanted.contains(&position);
+        match mark {
+            NULL if wanted => out.push_null(),
+            NULL => {}
+            INT | TIME => {
+                let Some(number) = take::<8>(from, left)? else { return Ok(false) };
+                let number = i64::from_le_bytes(number);
+                match (wanted, mark) {
+                    (false, _) => {}
+                    (true, INT) => out.push_int(number),
+                    (true, _) => out.push_time(number),
+                }
+            }
+            BYTES => {
+                let Some(length) = take::<4>(from, left)? else { return Ok(false) };
+                let length = u32::from_le_bytes(length) as usize;
+                if length > *left {
+                    return Ok(false);
+                }
+                if wanted {
+                    out.push_bytes_with(|bytes| from.append(length, bytes))?;
+                } else {
+                    from.skip(length)?;
+                }
+                *left -= length;
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The next `N` bytes, where the value has so many left.
+fn take<const N: usize>(from: &mut impl Source, left: &mut usize) -> Result<Option<[u8; N]>> {
+    if *left < N {
+        return Ok(None);
+    }
+    *left -= N;
+    from.bytes::<N>().map(Some)
+}
+
+fn push(out: &mut Vec<u8>, mark: u8, rest: &[u8]) {
+    out.push(mark);
+    out.extend_from_slice(rest);
+}
+
+fn one_length(value: &Value<'_>) -> usize {
+    match value {
+        Value::Null => NONE.len(),
+        Value::Int(n) | Value::Time(n) => {
+            let digits = n.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
+            digits + usize::from(*n < 0)
+        }
+        Value::Text(_) | Value::Bytes(_) => {
+            let bytes = bytes_of(*value);
+            bytes.len() + if bytes.starts_with(NONE) { NONE.len() } else { 0 }
+        }
+    }
+}
+
+/// Appends a number in decimal digits.
+pub(super) fn push_signed(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    push_number(out, value.unsigned_abs());
+}
+
+fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
+    match value {
+        Value::Text(text) => Some(text.as_bytes()),
+        Value::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn bytes_of<'a>(value: Value<'a>) -> &'a [u8] {
+    bytes(&value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::Script;
+    use proptest::prelude::*;
+
+    fn written(form: Form, fields: &[Value<'_>]) -> Vec<u8> {
+        let mut wire = Wire::new(Script::new(Vec::new()));
+        let mut text = Vec::new();
+        let mut out = Outbox::new(&mut wire, &mut text);
+        form.write(&mut out, fields.iter().copied()).unwrap();
+        out.flush().unwrap();
+        let sent = wire.stream().sent.clone();
+        assert_eq!(form.length(fields.iter().copied()), sent.len());
+        sent
+    }
+
+    fn read(form: Form, value: &[u8], wanted: &[usize], piece: usize) -> Result<Reply> {
+        let mut wire = Wire::new(Script::in_pieces([value, b"next"].concat(), piece));
+        let mut out = Reply::new();
+        let result = form.read(&mut wire, value.len(), wanted, &mut out);
+        // Right or wrong, what comes next is found.
+        assert_eq!(wire.peek(4).unwrap(), b"next");
+        let mut again = Reply::new();
+        let mut slice = value;
+        let same = form.read(&mut slice, value.len(), wanted, &mut again);
+        assert_eq!(same, result);
+        assert!(slice.is_empty());
+        out.end_row();
+        result.map(|()| out)
+    }
+
+    const TEXT: Form = Form::One(FieldType::LongText);
+
+    #[test]
+    fn one_field_is_the_value_itself() {
+        assert_eq!(written(TEXT, &[Value::Text("hello")]), b"hello");
+        assert_eq!(written(TEXT, &[Value::Bytes(b"")]), b"");
+        assert_eq!(written(Form::One(FieldType::Int), &[Value::Int(-70)]), b"-70");
+        assert_eq!(written(Form::One(FieldType::Timestamp), &[Value::Time(0)]), b"0");
+        for form in [TEXT, Form::One(FieldType::Int)] {
+            let none = read(form, &written(form, &[Value::Null]), &[0], 3).unwrap();
+            assert_eq!(none.field(0, 0), Some(Value::Null));
+        }
+        for number in [0, 1, -1, 9, 10, i64::MIN, i64::MAX] {
+            let form = Form::One(FieldType::Timestamp);
+            let reply = read(form, &written(form, &[Value::Time(number)]), &[0], 3).unwrap();
+            assert_eq!(reply.field(0, 0), Some(Value::Time(number)));
+        }
+        for wrong in [&b"1x"[..], b"", b"123456789012345678901234"] {
+            let error = read(Form::One(FieldType::Int), wrong, &[0], 5).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch);
+        }
+    }
+
+    #[test]
+    fn bytes_that_look_like_no_value_are_bytes() {
+        for bytes in [&NONE[..], b"\0kurabe\0\0kurabe\0", b"\0kurabe\0x", b"\0kurabe", b"\0"] {
+            let reply = read(TEXT, &written(TEXT, &[Value::Bytes(bytes)]), &[0], 4).unwrap();
+            assert_eq!(reply.field_bytes(0, 0), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn a_row_comes_back_as_it_was_packed() {
+        let long = vec![7; 40_000];
+        let fields = [
+            Value::Bytes(&[0, 255]),
+            Value::Null,
+            Value::Text("longer"),
+            Value::Int(-1),
+            Value::Time(i64::MIN),
+            Value::Bytes(&long),
+        ];
+        let form = Form::Packed(6);
+        let reply = read(form, &written(form, &fields), &[0, 1, 2, 3, 4, 5], 3_000).unwrap();
+        assert_eq!(reply.field_bytes(0, 2), Some(&b"longer"[..]));
+        assert_eq!(reply.field(0, 1), Some(Value::Null));
+        assert_eq!(reply.field(0, 4), Some(Value::Time(i64::MIN)));
+        assert_eq!(reply.field_bytes(0, 5), Some(&long[..]));
+        let reply = read(form, &written(form, &fields), &[3], 100).unwrap();
+        assert_eq!((reply.width(), reply.field_int(0, 0)), (1, Some(-1)));
+    }
+
+    #[test]
+    fn a_packed_row_that_was_cut_is_a_mismatch() {
+        let whole = written(Form::Packed(2), &[Value::Text("hello"), Value::Int(1)]);
+        for cut in 0..whole.len() {
+            let error = read(Form::Packed(2), &whole[..cut], &[0], 100).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "{cut}");
+        }
+        let longer = [&whole[..], b"x"].concat();
+        assert_eq!(read(Form::Packed(2), &longer, &[0], 100).unwrap_err().kind(), ErrorKind::Mismatch);
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_a_row_or_a_mismatch(value in prop::collection::vec(0u8..6, 0..60), piece in 1usize..9) {
+            for form in [Form::Packed(3), Form::One(FieldType::Int)] {
+                if let Err(error) = read(form, &value, &[0], piece) {
+                    prop_assert_eq!(error.kind(), ErrorKind::Mismatch);
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_come_back(value in prop::collection::vec(any::<u8>(), 0..60), marks in 0usize..3) {
+            let value = [&NONE.repeat(marks)[..], &value].concat();
+            let reply = read(TEXT, &written(TEXT, &[Value::Bytes(&value)]), &[0], 7).unwrap();
+            prop_assert_eq!(reply.field_bytes(0, 0), Some(&value[..]));
+        }
+    }
+}

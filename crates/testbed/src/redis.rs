@@ -1,0 +1,154 @@
+//! Redis and Valkey, which differ in the name of their program.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::TestbedError;
+use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::{programs, wire};
+
+/// One of the two.
+pub(crate) struct Redis {
+    pub name: &'static str,
+    pub program: &'static str,
+}
+
+/// What the server is told, and keeps: it is read at each start.
+const CONFIG: &str = "server.conf";
+
+impl Engine for Redis {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn find(&self) -> Result<Installed, Missing> {
+        let how = match self.name {
+            "redis" => "apt-get install redis-server, or `cargo xtask setup`".to_owned(),
+            _ => format!("install {}, which Debian has since version 13", self.program),
+        };
+        let Some(program) = programs::find(self.program, &programs::folders()) else {
+            return Err(Missing { what: format!("no program `{}`", self.program), how });
+        };
+        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey says its own name.
+        match programs::first_line(Command::new(&program).arg("--version")) {
+            Ok(line) => match version(&line, self.name) {
+                Some(version) => Ok(Installed { program, version }),
+                None => Err(Missing { what: format!("{} is not {}", program.display(), self.name), how }),
+            },
+            Err(what) => Err(Missing { what, how }),
+        }
+    }
+
+    fn refuses_root(&self) -> bool {
+        false
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        &[
+            "aclfile",
+            "bind",
+            "daemonize",
+            "dir",
+            "include",
+            "loadmodule",
+            "logfile",
+            "masterauth",
+            "pidfile",
+            "port",
+            "replicaof",
+            "requirepass",
+            "slaveof",
+            "supervised",
+            "tls-port",
+            "unixsocket",
+            "unixsocketperm",
+            "user",
+        ]
+    }
+
+    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
+        let data = site.data();
+        std::fs::create_dir_all(&data)
+            .map_err(TestbedError::io(format!("making the folder {}", data.display())))?;
+        let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
+        if let Some(password) = &site.spec.password {
+            // By its digest, so that the password itself lies in no file.
+            let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
+            let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            lines.push(format!("user default on #{digest} ~* &* +@all"));
+        }
+        if let Some(tls) = &site.tls {
+            lines.push(line("tls-cert-file", &tls.certificate.to_string_lossy()));
+            lines.push(line("tls-key-file", &tls.key.to_string_lossy()));
+            lines.push(line("tls-ca-cert-file", &tls.ca.to_string_lossy()));
+            lines.push("tls-auth-clients no".to_owned());
+        }
+        lines.extend(site.spec.settings.iter().map(|(key, value)| line(key, value)));
+        lines.push(String::new());
+        site.write_secret(CONFIG, &lines.join("\n")).map(|_| Vec::new())
+    }
+
+    /// There is none: the data of a new server is an empty folder.
+    fn is_like_any_other(&self, _site: &Site) -> bool {
+        false
+    }
+
+    fn command(&self, site: &Site, _first: bool) -> Launch {
+        let launch = Launch::new(&site.installed.program).arg(site.dir.join(CONFIG));
+        let (plain, encrypted) = if site.tls.is_some() { (0, site.port) } else { (site.port, 0) };
+        let launch = launch.arg("--port").arg(plain.to_string());
+        // A server that was built without TLS does not know its port.
+        let launch = if encrypted == 0 { launch } else { launch.arg("--tls-port").arg(encrypted.to_string()) };
+        let socket = self.socket(site).unwrap_or_default();
+        launch.arg("--unixsocket").arg(socket).arg("--unixsocketperm").arg("700")
+    }
+
+    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
+        self.socket(site).map_or(Ok(()), |socket| wire::redis(&socket)).and_then(|()| wire::tcp(site.port))
+    }
+
+    fn socket(&self, site: &Site) -> Option<PathBuf> {
+        Some(site.dir.join("redis.sock"))
+    }
+
+    fn url(&self, site: &Site) -> String {
+        format!("{}://127.0.0.1:{}", self.name, site.port)
+    }
+}
+
+/// A line of the file of settings. Several words stay several, as in `save 60 1000`.
+fn line(key: &str, value: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
+    if !value.is_empty() && value.chars().all(|c| plain(c) || c == ' ') && !key.contains("file") && key != "dir" {
+        return format!("{key} {value}");
+    }
+    format!("{key} \"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The version, where the program is the one that is looked for.
+fn version(line: &str, name: &str) -> Option<String> {
+    let (who, rest) = line.split_once(" server v=")?;
+    who.eq_ignore_ascii_case(name).then(|| rest.split_whitespace().next().map(str::to_owned))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_known_by_what_it_calls_itself() {
+        let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=d8";
+        assert_eq!(version(redis, "redis").as_deref(), Some("7.0.15"));
+        // A link of another's name does not make it another.
+        assert_eq!(version(redis, "valkey"), None);
+        assert_eq!(version("Valkey server v=8.1.1 sha=0", "valkey").as_deref(), Some("8.1.1"));
+    }
+
+    #[test]
+    fn settings_are_written_as_the_server_reads_them() {
+        assert_eq!(line("save", "60 1000"), "save 60 1000");
+        assert_eq!(line("save", ""), "save \"\"");
+        assert_eq!(line("dir", "/tmp/a b"), "dir \"/tmp/a b\"");
+        assert_eq!(line("x", "a\"b\\c"), r#"x "a\"b\\c""#);
+    }
+}
