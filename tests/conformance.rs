@@ -24,6 +24,7 @@ fn conforms(url: &str) {
     rules::preparing_a_thousand_times_leaves_nothing_behind(&subject);
     rules::a_wrong_call_is_an_error_and_the_session_goes_on(&subject);
     rules::two_sessions_see_each_other(&subject);
+    rules::a_pipeline_gives_every_answer_in_order(&subject);
     rules::a_rollback_takes_back(&subject);
     rules::the_namespace_keeps_its_rules(&subject);
     rules::what_is_not_ours_is_left_alone(&subject);
@@ -73,6 +74,38 @@ fn memcached() {
 #[test]
 fn memcached_over_a_unix_socket() {
     if let Some(server) = testing::server_with("memcached", kurabe_testbed::StartOptions::on_socket_only) {
+        conforms(server.url());
+    }
+}
+
+#[test]
+fn redis() {
+    if let Some(server) = testing::server("redis") {
+        conforms(server.url());
+        // Another database of the same server, and rows that expire.
+        conforms(&format!("{}/3?ttl=600", server.url()));
+        let socket = server.socket().unwrap().display();
+        conforms(&format!("redis://localhost?socket={socket}"));
+    }
+}
+
+#[test]
+fn redis_with_a_password_and_tls() {
+    let choose = |options: kurabe_testbed::StartOptions| options.with_password("pass word").with_tls();
+    if let Some(server) = testing::server_with("redis", choose) {
+        let host = server.url().replacen("redis://", "rediss://default:pass%20word@", 1);
+        conforms(&format!("{host}?ca={}", server.ca().unwrap().display()));
+        let socket = server.socket().unwrap().display();
+        conforms(&format!("redis://:pass%20word@localhost?socket={socket}"));
+    }
+}
+
+#[test]
+fn valkey() {
+    // Debian 12 has none: not one of the servers that must be there.
+    if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok())
+        && let Some(server) = testing::server("valkey")
+    {
         conforms(server.url());
     }
 }

@@ -55,7 +55,16 @@ impl Place {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
         // Servers that the distribution lacks are found in the cache of whoever tests.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
-        for name in ["PGUSER", "PGPASSWORD", "PGPASSFILE", "PGHOST", "PGPORT", "PGDATABASE", "MYSQL_PWD"] {
+        for name in [
+            "PGUSER",
+            "PGPASSWORD",
+            "PGPASSFILE",
+            "PGHOST",
+            "PGPORT",
+            "PGDATABASE",
+            "MYSQL_PWD",
+            "REDISCLI_AUTH",
+        ] {
             command.env_remove(name);
         }
     }

@@ -223,13 +223,18 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
     if !subject.has(&many) {
         return;
     }
-    let mut session = subject.session();
-    let session = session.as_mut();
-    let mut counted = || run(session, &count(&collection), &[]).unwrap().field_int(0, 0);
+    let ids: Vec<String> = (0..99).map(|n| format!("id {n}")).collect();
+    let mut other = subject.session();
+    // Where the server cannot count, every row that there could be is asked for.
+    let mut counted = || {
+        if subject.has(&count(&collection)) {
+            return run(other.as_mut(), &count(&collection), &[]).unwrap().field_int(0, 0);
+        }
+        Some(ids.iter().filter(|id| data(other.as_mut(), &collection, id).is_some()).count() as i64)
+    };
     assert_eq!(counted(), Some(0), "{}", subject.url);
     let mut session = subject.session();
     let session = session.as_mut();
-    let ids: Vec<String> = (0..99).map(|n| format!("id {n}")).collect();
     let row = |n: usize| [Value::Text(&ids[n]), Value::Bytes(ids[n].as_bytes())];
     let first: Vec<Value<'_>> = (0..50).flat_map(row).collect();
     assert_eq!(affected(session, &many, &first), 50, "{}", subject.url);

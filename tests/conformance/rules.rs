@@ -135,6 +135,69 @@ pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject
     assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
 }
 
+/// Requests of a pipeline.
+const DEPTH: usize = 100;
+
+/// Answers come in the order of the requests; one that is refused takes none of the others with it.
+pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
+    let collection = subject.make_plain("pipeline");
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let insert = session.prepare(&insert(&collection)).unwrap();
+    let get = session.prepare(&get(&collection, &[1])).unwrap();
+    let mut out: Vec<Reply> = (0..DEPTH).map(|_| Reply::new()).collect();
+    if let Support::No(reason) = subject.driver.pipelining() {
+        assert!(!reason.is_empty(), "{}", subject.url);
+        let error = session.pipeline(&get, &[Value::Text("a")], &mut out[..1]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);
+        return;
+    }
+    // Short ones, and some that fill the buffers of both sides.
+    let datum = |n: usize| vec![n as u8; if n % 30 == 7 { 50_000 } else { n }];
+    let (ids, rows): (Vec<String>, Vec<Vec<u8>>) = (0..DEPTH).map(|n| (format!("id {n}"), datum(n))).unzip();
+    let row = |n: usize| [Value::Text(&ids[n]), Value::Bytes(&rows[n])];
+    // Two are there already: they are refused, the others are not.
+    let mut reply = Reply::new();
+    for taken in [3, 97] {
+        let row = [Value::Text(&ids[taken]), Value::Bytes(b"first")];
+        session.execute(&insert, &row, &mut reply).unwrap();
+    }
+    // Whatever an answer before left in it must not show through.
+    for reply in &mut out {
+        reply.push_int(7);
+        reply.end_row();
+        reply.set_affected(7);
+    }
+    let all: Vec<Value<'_>> = (0..DEPTH).flat_map(row).collect();
+    let error = session.pipeline(&insert, &all, &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+    assert!(error.server_code().is_some(), "{}: {error}", subject.url);
+    for (n, reply) in out.iter().enumerate() {
+        let affected = u64::from(![3, 97].contains(&n));
+        assert_eq!((reply.rows(), reply.affected()), (0, affected), "{}: insert {n}", subject.url);
+    }
+    // Backwards, with one that is not there in the middle.
+    let mut keys: Vec<Value<'_>> = ids.iter().rev().map(|id| Value::Text(id)).collect();
+    keys[50] = Value::Text("absent");
+    session.pipeline(&get, &keys, &mut out).unwrap();
+    for (n, reply) in out.iter().enumerate() {
+        let expected = match DEPTH - 1 - n {
+            _ if n == 50 => None,
+            3 | 97 => Some(&b"first"[..]),
+            n => Some(&rows[n][..]),
+        };
+        assert!(reply.field_bytes(0, 0) == expected, "{}: get {n}", subject.url);
+        assert_eq!(reply.rows(), usize::from(expected.is_some()), "{}: get {n}", subject.url);
+    }
+    // None at all, and too few parameters; the session goes on.
+    session.pipeline(&get, &[], &mut []).unwrap();
+    assert!(session.pipeline(&get, &keys[..9], &mut out[..10]).is_err(), "{}", subject.url);
+    session.execute(&get, &[Value::Text("id 9")], &mut reply).unwrap();
+    assert_eq!(reply.field_bytes(0, 0), Some(&rows[9][..]), "{}", subject.url);
+    session.release(insert).unwrap();
+    session.release(get).unwrap();
+}
+
 pub(super) fn two_sessions_see_each_other(subject: &Subject) {
     let collection = subject.make_plain("two");
     let (mut one, mut two) = (subject.session(), subject.session());

@@ -98,7 +98,8 @@ impl Engine for Redis {
         let (plain, encrypted) = if site.tls.is_some() { (0, site.port) } else { (site.port, 0) };
         let launch = launch.arg("--port").arg(plain.to_string());
         // A server that was built without TLS does not know its port.
-        let launch = if encrypted == 0 { launch } else { launch.arg("--tls-port").arg(encrypted.to_string()) };
+        let launch =
+            if encrypted == 0 { launch } else { launch.arg("--tls-port").arg(encrypted.to_string()) };
         let socket = self.socket(site).unwrap_or_default();
         launch.arg("--unixsocket").arg(socket).arg("--unixsocketperm").arg("700")
     }
@@ -119,7 +120,11 @@ impl Engine for Redis {
 /// A line of the file of settings. Several words stay several, as in `save 60 1000`.
 fn line(key: &str, value: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
-    if !value.is_empty() && value.chars().all(|c| plain(c) || c == ' ') && !key.contains("file") && key != "dir" {
+    if !value.is_empty()
+        && value.chars().all(|c| plain(c) || c == ' ')
+        && !key.contains("file")
+        && key != "dir"
+    {
         return format!("{key} {value}");
     }
     format!("{key} \"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))

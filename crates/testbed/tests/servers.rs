@@ -199,7 +199,9 @@ fn memcached_listens_on_a_socket_in_place_of_a_port() {
 
 #[test]
 fn a_server_that_listens_elsewhere_is_not_to_be_had() {
-    for (engine, key) in [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")] {
+    for (engine, key) in
+        [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")]
+    {
         if common::installed(engine) {
             let error = kurabe_testbed::start(engine, &common::options().set(key, "0.0.0.0")).unwrap_err();
             assert!(matches!(error, TestbedError::BadOption { .. }), "{error}");

@@ -72,10 +72,13 @@ impl Session for NullSession {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let each = self.slots.get(prepared)?.parameters;
         check_parameters("a pipeline", each * out.len(), parameters.len())?;
+        let mut first = Ok(());
         for (n, reply) in out.iter_mut().enumerate() {
-            self.execute(prepared, &parameters[n * each..(n + 1) * each], reply)?;
+            // Each stands alone: one that is refused does not keep the others from being done.
+            let done = self.execute(prepared, &parameters[n * each..(n + 1) * each], reply);
+            first = first.and(done);
         }
-        Ok(())
+        first
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -69,7 +69,11 @@ mod tests {
             ("WRONGPASS invalid username-password pair or user is disabled.", ErrorKind::Denied, "WRONGPASS"),
             ("NOAUTH Authentication required.", ErrorKind::Denied, "NOAUTH"),
             ("DENIED Redis is running in protected mode because …", ErrorKind::Denied, "DENIED"),
-            ("NOPERM this user has no permissions to run the 'set' command", ErrorKind::NotPermitted, "NOPERM"),
+            (
+                "NOPERM this user has no permissions to run the 'set' command",
+                ErrorKind::NotPermitted,
+                "NOPERM",
+            ),
             ("OOM command not allowed when used memory > 'maxmemory'.", ErrorKind::Limit, "OOM"),
             ("LOADING Redis is loading the dataset in memory", ErrorKind::Server, "LOADING"),
             ("READONLY You can't write against a read only replica.", ErrorKind::NotPermitted, "READONLY"),
@@ -79,7 +83,11 @@ mod tests {
             ("ERR max number of clients reached", ErrorKind::Limit, "ERR"),
             ("ERR Protocol error: invalid bulk length", ErrorKind::Limit, "ERR"),
             ("ERR DB index is out of range", ErrorKind::NotFound, "ERR"),
-            ("WRONGTYPE Operation against a key holding the wrong kind of value", ErrorKind::Server, "WRONGTYPE"),
+            (
+                "WRONGTYPE Operation against a key holding the wrong kind of value",
+                ErrorKind::Server,
+                "WRONGTYPE",
+            ),
             ("nonsense without a code", ErrorKind::Server, "ERR"),
             ("", ErrorKind::Server, "ERR"),
         ] {

@@ -17,7 +17,11 @@ const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
 type Config = BTreeMap<String, String>;
 
 /// Asks the server.
-pub(super) fn read(client: &mut Client<Stream>, greeting: &Greeting, ttl: Option<u32>) -> Result<ServerFacts> {
+pub(super) fn read(
+    client: &mut Client<Stream>,
+    greeting: &Greeting,
+    ttl: Option<u32>,
+) -> Result<ServerFacts> {
     let mut notes = Vec::new();
     let info = match client.ask_text(&["INFO"]) {
         Ok(node) => lines(&node),
@@ -47,7 +51,9 @@ pub(super) fn read(client: &mut Client<Stream>, greeting: &Greeting, ttl: Option
     }
     let durability = durability(&config);
     if let Some(error) = forbidden {
-        notes.push(format!("settings may not be read ({error}): what an acknowledged write survives is unknown"));
+        notes.push(format!(
+            "settings may not be read ({error}): what an acknowledged write survives is unknown"
+        ));
     } else if durability.is_none() {
         notes.push("the server does not tell appendonly and appendfsync: what an acknowledged write survives is unknown".to_owned());
     }
@@ -116,7 +122,8 @@ fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32
     if matches!(durability, Some(DurabilityClass::Synced | DurabilityClass::PeriodicSync))
         && set("no-appendfsync-on-rewrite") == "yes"
     {
-        notes.push("while the log is rewritten it is not synced (no-appendfsync-on-rewrite = yes)".to_owned());
+        notes
+            .push("while the log is rewritten it is not synced (no-appendfsync-on-rewrite = yes)".to_owned());
     }
     if !matches!(set("maxmemory-policy"), "" | "noeviction") && !matches!(set("maxmemory"), "" | "0") {
         notes.push(format!(
@@ -125,7 +132,9 @@ fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32
         ));
     }
     if let Some(seconds) = ttl {
-        notes.push(format!("every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"));
+        notes.push(format!(
+            "every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"
+        ));
     }
     notes.push(
         "rows with a key of several fields lie in hashes, one for each first part of the key: several are added, all or none, by a script, and the client puts them in order".to_owned(),
@@ -181,12 +190,15 @@ mod tests {
         assert!(!remarks(&unlimited, None, None).iter().any(|note| note.contains("evicts")));
         assert!(remarks(&Config::new(), None, Some(60)).iter().any(|note| note.contains("60 s")));
         let saves = config(&[("save", "3600 1")]);
-        assert!(remarks(&saves, Some(DurabilityClass::Memory), None).iter().any(|note| note.contains("3600 1")));
+        assert!(
+            remarks(&saves, Some(DurabilityClass::Memory), None).iter().any(|note| note.contains("3600 1"))
+        );
     }
 
     #[test]
     fn a_server_is_called_what_it_calls_itself() {
-        let named = |pairs: &[(&str, &str)], server: &str| engine(&config(pairs), &config(&[("server", server)]));
+        let named =
+            |pairs: &[(&str, &str)], server: &str| engine(&config(pairs), &config(&[("server", server)]));
         let pair = |name: &str, version: &str| (name.to_owned(), version.to_owned());
         assert_eq!(named(&[("redis_version", "7.0.15")], "redis"), pair("Redis", "7.0.15"));
         let valkey = [("redis_version", "7.2.4"), ("valkey_version", "8.1.0"), ("server_name", "valkey")];

@@ -247,8 +247,9 @@ fn refuse_foreign<S: Peer>(client: &mut Client<S>, name: &str) -> Result<()> {
     each_key(client, name, |_, keys| {
         let key = keys.first().map(Node::text).unwrap_or_default();
         let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
-        Err(Error::new(ErrorKind::NotOurs, format!("the key '{key}' was not made by Kurabe"))
-            .hint(format!("it is left alone; rename it, or use another database (no entry for {name} in {MARKER})")))
+        Err(Error::new(ErrorKind::NotOurs, format!("the key '{key}' was not made by Kurabe")).hint(format!(
+            "it is left alone; rename it, or use another database (no entry for {name} in {MARKER})"
+        )))
     })
 }
 

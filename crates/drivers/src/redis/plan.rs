@@ -85,8 +85,9 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
                 .any(|field| key.contains(field) && field != name)
                 .then_some("a row of a hash comes back without the hash's own key")
         }
-        Operation::Update { collection, fields } => (*fields != rest(collection))
-            .then_some("a row is one value, which is replaced as a whole: some of its fields cannot be changed"),
+        Operation::Update { collection, fields } => (*fields != rest(collection)).then_some(
+            "a row is one value, which is replaced as a whole: some of its fields cannot be changed",
+        ),
         Operation::InsertMany { collection, .. } => (collection.key.len() == 1 && ttl.is_some())
             .then_some("MSETNX, which stores several values, all or none, cannot let them expire (ttl=)"),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),

@@ -210,7 +210,11 @@ fn one(
         return Ok(true);
     }
     let length = std::mem::take(left);
-    if wanted { out.push_bytes_with(|bytes| from.append(length, bytes))? } else { from.skip(length)? }
+    if wanted {
+        out.push_bytes_with(|bytes| from.append(length, bytes))?
+    } else {
+        from.skip(length)?
+    }
     Ok(true)
 }
 

@@ -43,10 +43,12 @@ fn a_claim_that_is_another_s_by_now_is_not_touched() {
 
 #[test]
 fn a_walk_goes_on_until_the_server_says_it_is_at_its_end() {
-    let mut walked = client("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n$10\r\nkurabe_a:1\r\n$10\r\nkurabe_a:2\r\n:2\r\n");
+    let mut walked =
+        client("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n$10\r\nkurabe_a:1\r\n$10\r\nkurabe_a:2\r\n:2\r\n");
     each_key(&mut walked, "kurabe_a", unlink).unwrap();
     let sent = String::from_utf8(walked.wire.stream().sent.clone()).unwrap();
     assert!(sent.contains("$2\r\n17\r\n") && sent.contains("UNLINK\r\n$10\r\nkurabe_a:1\r\n"), "{sent}");
-    let error = refuse_foreign(&mut client("*2\r\n+0\r\n*1\r\n$10\r\nkurabe_a:1\r\n"), "kurabe_a").unwrap_err();
+    let error =
+        refuse_foreign(&mut client("*2\r\n+0\r\n*1\r\n$10\r\nkurabe_a:1\r\n"), "kurabe_a").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotOurs);
 }

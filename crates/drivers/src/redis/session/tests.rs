@@ -13,7 +13,11 @@ fn session(answers: &[u8], piece: usize, ttl: Option<u32>) -> RedisSession<Scrip
 fn collection(key: &[usize]) -> Arc<Collection> {
     let text = |name| Field { name, kind: FieldType::LongText };
     let fields = vec![text("id"), Field { name: "sub", kind: FieldType::Int }, text("data")];
-    Arc::new(Collection::new("kurabe_a", if key == [0] { vec![text("id"), text("data")] } else { fields }, key.to_vec()))
+    Arc::new(Collection::new(
+        "kurabe_a",
+        if key == [0] { vec![text("id"), text("data")] } else { fields },
+        key.to_vec(),
+    ))
 }
 
 /// What is sent for an operation, with spaces for the ends of lines and without lengths.
@@ -85,8 +89,11 @@ fn each_operation_is_one_command() {
 #[test]
 fn fields_of_a_key_never_run_into_each_other() {
     let text = |name| Field { name, kind: FieldType::LongText };
-    let three =
-        Arc::new(Collection::new("kurabe_a", vec![text("a"), text("b"), text("c"), text("d")], vec![0, 1, 2]));
+    let three = Arc::new(Collection::new(
+        "kurabe_a",
+        vec![text("a"), text("b"), text("c"), text("d")],
+        vec![0, 1, 2],
+    ));
     let get = Operation::Get { collection: three, fields: vec![3] };
     let key = |a, b, c| sent(&get, &[Value::Text(a), Value::Text(b), Value::Text(c)], None);
     assert_eq!(key("x:y%", "b:c", ":"), "HGET kurabe_a:x%3Ay%25:b:c :");
