@@ -49,7 +49,7 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
     line("version", &format!("{} {}", facts.engine, facts.version));
     line("client", &facts.client);
     match facts.durability {
-        None => line("durability", "nothing is kept"),
+        None => line("durability", "unknown: see the notes"),
         Some(class) => line("durability", &format!("{class}: {}", class.promise())),
     }
     for setting in &facts.durability_settings {
