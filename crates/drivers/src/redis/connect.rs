@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
-use crate::wire::{Peer, Place, Stream};
+use crate::wire::{Peer, Stream};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,15 +15,11 @@ pub(super) type Greeting = BTreeMap<String, String>;
 pub(super) fn connect(config: &Config, timeout: Duration) -> Result<(Client<Stream>, Greeting)> {
     let mut stream = Stream::connect(&config.place, timeout)?;
     if !config.tls.is_off() {
-        stream = stream.encrypt(&config.tls, config.host()).map_err(|e| at(&config.place, e))?;
+        stream = stream.encrypt(&config.tls, config.host())?;
     }
     let mut client = Client::new(stream);
-    let greeting = hello(&mut client, config).map_err(|e| at(&config.place, e))?;
+    let greeting = hello(&mut client, config)?;
     Ok((client, greeting))
-}
-
-fn at(place: &Place, error: Error) -> Error {
-    error.context(place)
 }
 
 /// Speaks first. Source: <https://redis.io/docs/latest/commands/hello/>.
