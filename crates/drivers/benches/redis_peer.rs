@@ -120,10 +120,8 @@ fn ours(url: &str, verb: &str, clients: u64, requests: u64) {
 
 fn one(driver: &dyn Driver, sets: bool, seed: u64, requests: u64) {
     let collection = Arc::new(collection());
-    let operation = match sets {
-        true => Operation::Put { collection },
-        false => Operation::Get { collection, fields: vec![1] },
-    };
+    let operation =
+        if sets { Operation::Put { collection } } else { Operation::Get { collection, fields: vec![1] } };
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let prepared = session.prepare(&operation).unwrap();
     let data = [b'x'; BYTES];

@@ -74,7 +74,8 @@ impl Engine for Redis {
         if let Some(password) = &site.spec.password {
             // By its digest, so that the password itself lies in no file.
             let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
-            let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest: String =
+                digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
             lines.push(format!("user default on #{digest} ~* &* +@all"));
         }
         if let Some(tls) = &site.tls {
@@ -115,6 +116,10 @@ impl Engine for Redis {
     fn url(&self, site: &Site) -> String {
         format!("{}://127.0.0.1:{}", self.name, site.port)
     }
+}
+
+fn hex(digit: u8) -> Option<char> {
+    char::from_digit(digit.into(), 16)
 }
 
 /// A line of the file of settings. Several words stay several, as in `save 60 1000`.

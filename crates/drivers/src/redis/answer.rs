@@ -49,13 +49,12 @@ pub(super) fn read<S: Peer>(
         }
         (Verb::Group, Head::Pairs(pairs)) => return gathered.read(plan, client, pairs, out),
         (Verb::Group, Head::Items(items)) => return gathered.read(plan, client, items / 2, out),
-        (Verb::Add | Verb::Put | Verb::Change, Head::Simple) => plan.rows as u64,
         (Verb::Put, Head::Int(_)) if !plan.scripted => 1,
         (Verb::Add, Head::Null | Head::Int(0 | -1)) => return Err(there_already(plan)),
         (Verb::Change, Head::Null | Head::Int(-1)) => 0,
         // How many rows the script stored.
         (Verb::Add | Verb::Put | Verb::Change, Head::Int(rows)) if plan.scripted => rows as u64,
-        (Verb::Add, Head::Int(1)) => plan.rows as u64,
+        (Verb::Add | Verb::Put | Verb::Change, Head::Simple) | (Verb::Add, Head::Int(1)) => plan.rows as u64,
         (Verb::Remove, Head::Int(rows)) => rows as u64,
         (_, other) => return Err(unexpected(&other)),
     };

@@ -6,7 +6,7 @@
 use super::plan::{Plan, Verb};
 use super::protocol::{push_count, push_length, push_number, push_word};
 use super::script;
-use super::value::push_signed;
+use super::value::{Form, push_signed};
 use crate::wire::{Outbox, Peer};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -43,7 +43,7 @@ impl Keys {
         }
         for row in 0..plan.rows {
             let row = &parameters[row * plan.width..(row + 1) * plan.width];
-            plan.form.check(plan.rest.iter().map(|position| row[*position]))?;
+            Form::check(plan.rest.iter().map(|position| row[*position]))?;
             let start = self.bytes.len();
             self.bytes.extend_from_slice(plan.collection.as_bytes());
             for (n, position) in plan.key.iter().enumerate() {

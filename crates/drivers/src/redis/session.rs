@@ -134,12 +134,11 @@ impl<S: Peer> Work<S> {
                 // What is refused here, before it is sent, stands alone like what the server refuses.
                 let refused = self.keys.fill(plan, parameters).err();
                 self.sent.push(refused.is_none());
-                match refused {
-                    Some(error) => first = first.take().or(Some(error)),
-                    None => {
-                        self.keys.write(plan, parameters, known, &mut outbox)?;
-                        known |= plan.scripted;
-                    }
+                if let Some(error) = refused {
+                    first = first.take().or(Some(error));
+                } else {
+                    self.keys.write(plan, parameters, known, &mut outbox)?;
+                    known |= plan.scripted;
                 }
             }
             outbox.flush()

@@ -36,7 +36,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Refuses what cannot be written; to be asked before any of it is.
-    pub(super) fn check<'a>(self, mut fields: impl Iterator<Item = Value<'a>>) -> Result<()> {
+    pub(super) fn check<'a>(mut fields: impl Iterator<Item = Value<'a>>) -> Result<()> {
         if fields.any(|field| bytes(&field).is_some_and(|bytes| bytes.len() > u32::MAX as usize)) {
             return Err(Error::new(ErrorKind::Limit, "a value of more than 4 GB"));
         }
@@ -211,9 +211,9 @@ fn one(
     }
     let length = std::mem::take(left);
     if wanted {
-        out.push_bytes_with(|bytes| from.append(length, bytes))?
+        out.push_bytes_with(|bytes| from.append(length, bytes))?;
     } else {
-        from.skip(length)?
+        from.skip(length)?;
     }
     Ok(true)
 }
@@ -304,7 +304,7 @@ fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
     }
 }
 
-fn bytes_of<'a>(value: Value<'a>) -> &'a [u8] {
+fn bytes_of(value: Value<'_>) -> &[u8] {
     bytes(&value).unwrap_or_default()
 }
 
