@@ -111,6 +111,15 @@ fn valkey() {
 }
 
 #[test]
+fn mongodb() {
+    if let Some(server) = testing::server("mongodb") {
+        conforms(server.url());
+        let socket = server.socket().unwrap().display();
+        conforms(&format!("{}?socket={socket}&w=1&journal=true&readConcernLevel=local", server.url()));
+    }
+}
+
+#[test]
 fn mysql() {
     if let Some(server) = testing::server("mysql") {
         both_clients_conform(server.url());

@@ -3,6 +3,7 @@
 
 mod apt;
 mod bench;
+mod ferretdb;
 mod mysql_root;
 mod setup;
 mod shell;

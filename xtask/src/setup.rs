@@ -1,12 +1,12 @@
-//! `cargo xtask setup`: the servers that tests need, from the distribution's packages, and MySQL from Debian's
-//! development suite, since its stable suites have none.
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages, MySQL from Debian's development
+//! suite, since its stable suites have none, and a stand-in for MongoDB, which no suite has.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use crate::shell::Root;
-use crate::{Outcome, apt, in_ci, mysql_root, programs};
+use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, programs};
 
 /// A server of the distribution's: its package, and how to see that it is there.
 struct Server {
@@ -37,7 +37,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in) are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),
@@ -49,8 +49,8 @@ pub fn run(args: &[String]) -> Outcome {
 /// Installs what is missing, and returns what is missing still, with the way to get it.
 fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
-    let mysql = mysql();
-    if missing.is_empty() && mysql {
+    let (mysql, mongodb) = (mysql(), ferretdb::there());
+    if missing.is_empty() && mysql && mongodb {
         return Vec::new();
     }
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
@@ -78,6 +78,10 @@ fn install() -> Vec<String> {
             let how = "install MySQL 8 or newer, so that `mysqld` is on the PATH, or run `cargo xtask setup` as root";
             problems.push(format!("mysql is missing ({why}); to get it: {how} on Debian"));
         }
+    }
+    if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
+        let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";
+        problems.push(format!("mongodb is missing ({why}); to get it: {how}"));
     }
     problems
 }

@@ -86,7 +86,10 @@ impl TargetUrl {
 
     fn set_host(&mut self, text: &str) -> Result<()> {
         let bad = |what: &str| Error::usage(format!("target {}: {what}", self.scheme.clone() + "://…"));
-        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        // Several hosts, each with its port, are one text that the driver reads.
+        let (host, port) = if text.contains(',') {
+            (text, None)
+        } else if let Some(rest) = text.strip_prefix('[') {
             let (host, after) = rest.split_once(']').ok_or_else(|| bad("'[' without ']' in the host"))?;
             (host, after.strip_prefix(':'))
         } else {
@@ -136,8 +139,9 @@ impl fmt::Display for TargetUrl {
                 write!(f, "{}@", utf8_percent_encode(user, ESCAPED))?;
             }
             match &self.host {
-                Some(host) if host.contains(':') => write!(f, "[{host}]")?,
-                Some(host) => f.write_str(host)?,
+                Some(host) if host.contains(':') && !host.contains(',') => write!(f, "[{host}]")?,
+                // A Unix socket's path as host holds the sign that would end the host.
+                Some(host) => f.write_str(&host.replace('/', "%2F"))?,
                 None => {}
             }
             if let Some(port) = self.port {
@@ -200,6 +204,22 @@ mod tests {
         assert_eq!(url.path, "shop");
         assert_eq!(url.option("tls"), Some("require"));
         assert_eq!(url.option("socket"), Some("/run/x"));
+    }
+
+    #[test]
+    fn a_scheme_with_a_plus_several_hosts_and_a_socket_as_host_are_kept_as_they_are() {
+        let url = parse("mongodb+srv://app@cluster.example/shop?w=majority");
+        assert_eq!((url.scheme.as_str(), url.host.as_deref()), ("mongodb+srv", Some("cluster.example")));
+        for text in [
+            "mongodb+srv://app@cluster.example/shop?w=majority",
+            "mongodb://a.example:27018,b.example/shop",
+            "mongodb://[::1]:27018,b.example/shop",
+            "mongodb://%2Frun%2Fmongodb-27017.sock/shop",
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+        assert_eq!(parse("mongodb://a:1,b:2/shop").host.as_deref(), Some("a:1,b:2"));
+        assert_eq!(parse("mongodb://%2Frun%2Fa.sock/shop").host.as_deref(), Some("/run/a.sock"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod account;
 pub mod info;
 pub mod memcached;
+pub mod mongodb;
 pub mod mysql;
 pub mod null;
 pub mod postgres;

@@ -12,6 +12,7 @@ pub static DRIVERS: &[&DriverInfo] = &[
     &crate::postgres::INFO,
     &crate::mysql::INFO,
     &crate::redis::INFO,
+    &crate::mongodb::INFO,
     &crate::memcached::INFO,
     &crate::null::INFO,
 ];

@@ -16,6 +16,7 @@ pub mod guard;
 mod log;
 mod mariadb;
 mod memcached;
+mod mongodb;
 mod mysql;
 mod mysql_family;
 mod options;

@@ -1,7 +1,7 @@
 //! The kinds of server that can be started: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, mariadb, memcached, mysql, postgres, redis};
+use crate::{TestbedError, mariadb, memcached, mongodb, mysql, postgres, redis};
 
 static ENGINES: &[&dyn Engine] = &[
     &mysql::MySql, //
@@ -10,6 +10,7 @@ static ENGINES: &[&dyn Engine] = &[
     &memcached::Memcached,
     &redis::Redis { name: "redis", program: "redis-server" },
     &redis::Redis { name: "valkey", program: "valkey-server" },
+    &mongodb::MongoDb,
 ];
 
 /// The names that [`crate::start`] takes.

@@ -126,6 +126,35 @@ pub(crate) fn redis(socket: &Path) -> Result<(), String> {
     if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
 }
 
+/// Asks a MongoDB, or what speaks its protocol, for a `ping` on its Unix socket: one message with one document
+/// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
+pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
+    const DOCUMENT: &[u8] = b"\x1e\0\0\0\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
+    const OP_MSG: u32 = 2_013;
+    let ask = || -> io::Result<Vec<u8>> {
+        let mut stream = unix(socket)?;
+        let mut message = Vec::new();
+        for word in [21 + DOCUMENT.len() as u32, 1, 0, OP_MSG, 0] {
+            message.extend(word.to_le_bytes());
+        }
+        // A section of kind 0: one document.
+        message.push(0);
+        message.extend(DOCUMENT);
+        stream.write_all(&message)?;
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let mut rest = Vec::new();
+        stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, 4_096) - 4).read_to_end(&mut rest)?;
+        Ok(rest)
+    };
+    let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
+    // `ok` is a double: 1.0.
+    match answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f") {
+        true => Ok(()),
+        false => Err("it does not answer a ping with ok".to_owned()),
+    }
+}
+
 /// Does anyone accept connections there?
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));

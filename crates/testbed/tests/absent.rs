@@ -24,6 +24,7 @@ fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
         ("mariadb", "mariadb-server"),
         ("memcached", "memcached"),
         ("mysql", "MySQL"),
+        ("mongodb", "MongoDB"),
     ] {
         let output = bare(&["up", engine]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

@@ -29,6 +29,10 @@ fn answers(server: &Server) -> bool {
         stream.write_all(b"version\r\n").unwrap();
     } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
         stream.write_all(b"PING\r\n").unwrap();
+    } else if server.url().starts_with("mongodb") {
+        let ping = b"\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
+        stream.write_all(b"\x33\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x1e\0\0\0").unwrap();
+        stream.write_all(ping).unwrap();
     }
     match stream.read(&mut [0; 1]) {
         Ok(n) => n == 1,
@@ -122,6 +126,11 @@ fn valkey_lives_and_goes() {
     if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok()) {
         lives_and_goes("valkey");
     }
+}
+
+#[test]
+fn mongodb_lives_and_goes() {
+    lives_and_goes("mongodb");
 }
 
 /// Every TCP socket that the server's process holds is bound to 127.0.0.1.

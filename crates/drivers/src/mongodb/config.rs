@@ -1,0 +1,267 @@
+//! How a MongoDB server is reached: a target's URL as the connection string that the crate reads.
+//!
+//! Options go through by MongoDB's own names (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>)
+//! and mean what they mean there. Those that would size the pool are Kurabe's to decide.
+
+use crate::info::OptionInfo;
+use kurabe_core::secret::Secret;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use mongodb::options::{Acknowledgment, ConnectionString, Tls};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    OptionInfo { name: "w", help: "write concern: a number of members, or majority; default: the server's" },
+    OptionInfo { name: "journal", help: "true: a write is acknowledged when it is in the journal on disk" },
+    OptionInfo { name: "wTimeoutMS", help: "how long a write waits for its write concern" },
+    OptionInfo { name: "readConcernLevel", help: "local, available, majority, linearizable or snapshot" },
+    OptionInfo { name: "compressors", help: "of requests and answers: zstd, zlib; default: none" },
+    OptionInfo { name: "zlibCompressionLevel", help: "-1 to 9" },
+    OptionInfo { name: "authSource", help: "the database that knows the user; default: admin" },
+    OptionInfo { name: "authMechanism", help: "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN" },
+    OptionInfo { name: "replicaSet", help: "the replica set's name" },
+    OptionInfo { name: "directConnection", help: "true: this member only, whatever its set has beside it" },
+    OptionInfo { name: "tls", help: "true: encrypted, certificate checked" },
+    OptionInfo { name: "ssl", help: "the old name of tls" },
+    OptionInfo { name: "tlsCAFile", help: "file of certificates (PEM) to trust; default: Mozilla's list" },
+    OptionInfo { name: "tlsCertificateKeyFile", help: "the client's certificate and key (PEM)" },
+    OptionInfo { name: "tlsAllowInvalidCertificates", help: "true: the certificate is not checked" },
+    OptionInfo { name: "tlsInsecure", help: "as tlsAllowInvalidCertificates" },
+    OptionInfo { name: "socket", help: "path of the server's Unix socket, instead of TCP" },
+    OptionInfo { name: "connectTimeoutMS", help: "for one attempt to connect; default: 10 s" },
+    OptionInfo { name: "serverSelectionTimeoutMS", help: "until a server is found; default: 2 s" },
+    OptionInfo { name: "appName", help: "how the server's log names this client; default: kurabe" },
+    OptionInfo { name: "srvServiceName", help: "of the DNS records, with mongodb+srv:; default: mongodb" },
+    OptionInfo { name: "srvMaxHosts", help: "hosts to take from the DNS records, with mongodb+srv:" },
+    OptionInfo { name: "retryWrites", help: "read and left alone: no request is sent twice here" },
+    OptionInfo { name: "retryReads", help: "read and left alone: no request is sent twice here" },
+];
+
+/// The database where the URL names none.
+const DATABASE: &str = "kurabe";
+
+/// How long to look for a server by default. The crate's own half a minute is for failovers, not for a wrong port.
+const SELECTION: Duration = Duration::from_secs(2);
+
+/// Everything that stands for itself in no part of a connection string.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Everything that connections need. Its `Debug` holds no password.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    /// The connection string, which holds the password.
+    string: Secret,
+    password: Secret,
+    pub(super) database: String,
+    /// Hosts and ports, for messages.
+    pub(super) place: String,
+    pub(super) transport: &'static str,
+    pub(super) writes: Writes,
+    /// The read concern's level.
+    pub(super) reads: Option<String>,
+    pub(super) compressors: Option<String>,
+}
+
+/// The write concern: what an acknowledgement waits for. What is `None` is the server's to decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Writes {
+    pub(super) w: Option<W>,
+    pub(super) journal: Option<bool>,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Whose acknowledgements are waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum W {
+    Nodes(u32),
+    Majority,
+    /// A rule of the replica set's own configuration.
+    Tagged(String),
+}
+
+impl Config {
+    pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
+        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
+        let hosts = hosts(url)?;
+        let string = string(url, &hosts);
+        let password = url.password.clone().unwrap_or_default();
+        let parsed = ConnectionString::parse(&string)
+            .map_err(|error| usage(without(&password, &error.kind.to_string())))?;
+        // A level that the crate does not know would go to the server as it is, and fail each read.
+        let reads = url.option("readConcernLevel").map(ToOwned::to_owned);
+        let levels = ["local", "available", "majority", "linearizable", "snapshot"];
+        if let Some(level) = reads.as_deref().filter(|level| !levels.contains(level)) {
+            return Err(usage(format!("readConcernLevel={level} is unknown")).hint(levels.join(", ")));
+        }
+        let mut writes = Writes::default();
+        if let Some(concern) = &parsed.write_concern {
+            writes.journal = concern.journal;
+            writes.timeout = concern.w_timeout;
+            writes.w = match &concern.w {
+                None => None,
+                Some(Acknowledgment::Nodes(0)) => {
+                    return Err(Error::unsupported(
+                        "mongodb: w=0 asks for writes without an answer, which the mongodb crate cannot send",
+                    )
+                    .hint("use w=1 or more, or majority"));
+                }
+                Some(Acknowledgment::Nodes(n)) => Some(W::Nodes(*n)),
+                Some(Acknowledgment::Majority) => Some(W::Majority),
+                Some(Acknowledgment::Custom(name)) => Some(W::Tagged(name.clone())),
+                Some(_) => return Err(usage("this kind of w is unknown".to_owned())),
+            };
+        }
+        let tls = matches!(parsed.tls, Some(Tls::Enabled(_))) || url.scheme == "mongodb+srv";
+        let encrypted = tls && !matches!(parsed.tls, Some(Tls::Disabled));
+        Ok(Self {
+            transport: match (hosts.starts_with("%2F"), encrypted) {
+                (true, _) => "Unix socket",
+                (false, true) => "TCP with TLS",
+                (false, false) => "TCP",
+            },
+            string: Secret::new(string),
+            password,
+            database: if url.path.is_empty() { DATABASE.to_owned() } else { url.path.clone() },
+            place: hosts.replace("%2F", "/").replace("%20", " "),
+            writes,
+            reads,
+            compressors: url.option("compressors").map(ToOwned::to_owned),
+        })
+    }
+
+    /// What the crate is to do, but for where it tells of its connections.
+    ///
+    /// # Errors
+    /// The crate's, which may ask a DNS server here.
+    pub(super) async fn options(&self) -> mongodb::error::Result<mongodb::options::ClientOptions> {
+        let mut options = mongodb::options::ClientOptions::parse(self.string.expose()).await?;
+        options.app_name.get_or_insert_with(|| "kurabe".to_owned());
+        options.server_selection_timeout.get_or_insert(SELECTION);
+        // As many connections as there are sessions, made as fast as they are asked for, and kept.
+        options.max_pool_size = Some(u32::MAX);
+        options.min_pool_size = Some(0);
+        options.max_idle_time = None;
+        options.max_connecting = Some(1_024);
+        // One connection to watch the server by, and not two.
+        options.server_monitoring_mode = Some(mongodb::options::ServerMonitoringMode::Poll);
+        // Concerns are written into each request.
+        options.write_concern = None;
+        options.read_concern = None;
+        Ok(options)
+    }
+
+    /// Whether the server is one that was named, whose refusal is final.
+    pub(super) fn names_one_server(&self) -> bool {
+        !self.place.contains(',') && !self.string.expose().starts_with("mongodb+srv:")
+    }
+
+    /// A text of the crate's in which no password stands.
+    pub(super) fn without_password(&self, text: &str) -> String {
+        without(&self.password, text)
+    }
+}
+
+fn without(password: &Secret, text: &str) -> String {
+    if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "***") }
+}
+
+/// The hosts as a connection string has them: Unix sockets are paths without a plain `/`.
+fn hosts(url: &TargetUrl) -> Result<String> {
+    let socket = |path: &str| utf8_percent_encode(path, ESCAPED).to_string();
+    let host = match (url.option("socket"), url.host.as_deref()) {
+        (Some(path), _) if !path.to_ascii_lowercase().ends_with(".sock") => {
+            return Err(Error::usage("mongodb: the mongodb crate takes a Unix socket whose name ends with .sock")
+                .hint("as mongod names its own: /tmp/mongodb-27017.sock"));
+        }
+        (Some(path), _) => return Ok(socket(path)),
+        (None, Some(path)) if path.starts_with('/') => return Ok(socket(path)),
+        (None, host) => host.unwrap_or("127.0.0.1"),
+    };
+    let host = if host.contains(':') && !host.contains(',') { format!("[{host}]") } else { host.to_owned() };
+    Ok(match url.port {
+        Some(port) => format!("{host}:{port}"),
+        None if url.scheme == "mongodb+srv" || host.contains(',') => host,
+        None => format!("{host}:27017"),
+    })
+}
+
+fn string(url: &TargetUrl, hosts: &str) -> String {
+    let mut string = format!("{}://", url.scheme);
+    let escaped = |text: &str| utf8_percent_encode(text, ESCAPED).to_string();
+    if let Some(user) = &url.user {
+        string += &escaped(user);
+        if let Some(password) = &url.password {
+            let _ = write!(string, ":{}", escaped(password.expose()));
+        }
+        string.push('@');
+    }
+    let _ = write!(string, "{hosts}/{}", escaped(&url.path));
+    let mut sign = '?';
+    for (name, value) in url.options.iter().filter(|(name, _)| *name != "socket") {
+        let _ = write!(string, "{sign}{name}={}", escaped(value));
+        sign = '&';
+    }
+    string
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<Config> {
+        Config::from_url(&TargetUrl::parse(url).unwrap())
+    }
+
+    fn refused(url: &str) -> String {
+        config(url).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_usual_connection_string_is_read_as_mongodb_reads_it() {
+        let config = config(
+            "mongodb://app:p%40ss@a.example:27018,b.example/shop?replicaSet=rs&w=majority&journal=true\
+             &readConcernLevel=majority&compressors=zstd,zlib&authSource=admin&retryWrites=true&tls=true",
+        )
+        .unwrap();
+        assert_eq!(config.place, "a.example:27018,b.example");
+        assert_eq!((config.database.as_str(), config.transport), ("shop", "TCP with TLS"));
+        assert_eq!((config.writes.w.clone(), config.writes.journal), (Some(W::Majority), Some(true)));
+        assert_eq!(config.reads.as_deref(), Some("majority"));
+        assert!(!format!("{config:?}").contains("p@ss") && !format!("{config:?}").contains("p%40ss"));
+    }
+
+    #[test]
+    fn what_is_left_open_is_this_machine_and_a_database_of_its_own() {
+        let config = config("mongodb:").unwrap();
+        assert_eq!((config.place.as_str(), config.database.as_str()), ("127.0.0.1:27017", "kurabe"));
+        assert_eq!((config.transport, config.writes, config.reads), ("TCP", Writes::default(), None));
+    }
+
+    #[test]
+    fn a_unix_socket_is_named_as_host_or_as_option() {
+        for url in ["mongodb://%2Ftmp%2Fmongodb-1.sock/db", "mongodb://localhost/db?socket=/tmp/mongodb-1.sock"] {
+            let config = config(url).unwrap();
+            assert_eq!((config.transport, config.place.as_str()), ("Unix socket", "/tmp/mongodb-1.sock"), "{url}");
+        }
+        assert!(refused("mongodb:?socket=/tmp/mongo").contains("ends with .sock"));
+    }
+
+    #[test]
+    fn a_cloud_name_is_found_by_dns_and_encrypted() {
+        let config = config("mongodb+srv://app:x@cluster.example.net/shop?retryWrites=true&w=majority").unwrap();
+        assert_eq!((config.place.as_str(), config.transport), ("cluster.example.net", "TCP with TLS"));
+        assert!(!config.names_one_server());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_without_the_password() {
+        assert!(refused("mongodb://h/db?w=0").contains("without an answer"));
+        assert!(refused("mongodb://h/db?readConcernLevel=lokal").contains("lokal is unknown"));
+        for url in ["mongodb://bob:hunter2@h/db?journal=yes", "mongodb+srv://bob:hunter2@h:27017/db"] {
+            let message = refused(url);
+            assert!(message.starts_with("mongodb") && !message.contains("hunter2"), "{message}");
+        }
+    }
+}

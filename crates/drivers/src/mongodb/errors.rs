@@ -1,0 +1,177 @@
+//! The crate's errors as errors for people. Codes are the server's
+//! (<https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml>).
+
+use super::config::Config;
+use crate::wire;
+use kurabe_core::{Error, ErrorKind};
+use mongodb::error::ErrorKind as Kind;
+use std::io;
+
+/// The longest text of the crate's that is passed on: some of them hold a picture of the whole deployment.
+const LONGEST: usize = 300;
+
+/// What went wrong with a request. `failure`: why the server does not answer, where that is known from elsewhere.
+pub(super) fn failed(
+    error: &mongodb::error::Error,
+    config: &Config,
+    failure: Option<&mongodb::error::Error>,
+) -> Error {
+    let place = &config.place;
+    let said = |text: &str| {
+        let text = config.without_password(text);
+        let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+        text[..end].trim_end_matches('.').to_owned()
+    };
+    match &*error.kind {
+        Kind::Command(command) => server(command.code, &command.code_name, &said(&command.message)),
+        Kind::Authentication { message, .. } => {
+            Error::new(ErrorKind::Denied, format!("the server refused the user: {}", said(message)))
+                .hint("check user, password and authSource (the database that knows the user)")
+        }
+        Kind::Io(error) => io_failed(error, config),
+        Kind::ServerSelection { .. } => match failure {
+            Some(failure) if !matches!(&*failure.kind, Kind::ServerSelection { .. }) => {
+                failed(failure, config, None)
+            }
+            _ if !config.names_one_server() => {
+                Error::new(ErrorKind::Unreachable, format!("no primary was found at {place}"))
+                    .hint("is the replica set's name right, and has it elected a primary?")
+            }
+            _ => Error::new(ErrorKind::Unreachable, format!("no server was found at {place}"))
+                .hint("is it running, and are host and port right?"),
+        },
+        Kind::ConnectionPoolCleared { .. } => match failure {
+            Some(failure) => failed(failure, config, None),
+            None => Error::new(ErrorKind::ConnectionLost, "the server closed the connection"),
+        },
+        Kind::InvalidResponse { message, .. } => Error::new(
+            ErrorKind::Protocol,
+            format!("what answers at {place} does not speak MongoDB's protocol: {}", said(message)),
+        )
+        .hint("are host and port right?"),
+        Kind::DnsResolve { message, .. } => {
+            Error::new(ErrorKind::Unreachable, format!("no DNS answer for {place}: {}", said(message)))
+                .hint("is the name right, and can this machine ask for it?")
+        }
+        Kind::InvalidTlsConfig { message, .. } => {
+            Error::usage(format!("mongodb: TLS cannot be set up: {}", said(message)))
+        }
+        Kind::IncompatibleServer { message, .. } => Error::unsupported(said(message)),
+        Kind::InvalidArgument { message, .. } => Error::usage(format!("mongodb: {}", said(message))),
+        Kind::Transaction { message, .. } => server(0, "Transaction", &said(message)),
+        other => Error::new(ErrorKind::Protocol, said(&other.to_string())),
+    }
+}
+
+fn io_failed(error: &io::Error, config: &Config) -> Error {
+    let place = &config.place;
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::Unreachable, format!("nothing listens at {place}"))
+                .hint("is the server running, and are host and port right?")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Error::new(ErrorKind::Denied, format!("this user may not connect to {place}"))
+        }
+        io::ErrorKind::TimedOut => silent(config),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Error::new(
+            ErrorKind::ConnectionLost,
+            format!("the server at {place} closed the connection"),
+        )
+        .hint(if config.transport == "TCP" {
+            "is it running still? A server that wants TLS does so too: tls=true"
+        } else {
+            "is it running still, is it MongoDB, and does it offer TLS?"
+        }),
+        // EMFILE and ENFILE have no stable kind.
+        _ if matches!(error.raw_os_error(), Some(23 | 24)) => {
+            Error::new(ErrorKind::Limit, format!("no more connections from this machine: {error}"))
+                .hint("raise the limit of open files (ulimit -n)")
+        }
+        _ => match tls_error(error) {
+            Some(rustls::Error::InvalidCertificate(_)) => Error::new(
+                ErrorKind::Denied,
+                format!("the certificate of {place} is not one that is trusted: {error}"),
+            )
+            .hint("name the authority that signed it with tlsCAFile=FILE"),
+            Some(_) => Error::new(ErrorKind::Protocol, format!("no TLS connection with {place}: {error}"))
+                .hint("does the server offer TLS? If not, leave tls=true out"),
+            None => wire::lost(error).context(place),
+        },
+    }
+}
+
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+}
+
+/// No answer within the time allowed.
+pub(super) fn silent(config: &Config) -> Error {
+    Error::new(ErrorKind::Timeout, format!("{} does not answer within the time allowed", config.place))
+}
+
+/// A panic within the crate, whose text is not for people.
+pub(super) fn panicked() -> Error {
+    Error::new(ErrorKind::Internal, "the mongodb crate failed in a way that it did not foresee")
+}
+
+/// An error that the server answered with.
+pub(super) fn server(code: i32, name: &str, message: &str) -> Error {
+    let (kind, hint) = kind(code);
+    let message = if message.is_empty() { name } else { message };
+    let error = Error::new(kind, format!("the server answered: {message}"));
+    let error = if code == 0 { error.code(name) } else { error.code(code) };
+    match hint {
+        "" => error,
+        hint => error.hint(hint),
+    }
+}
+
+fn kind(code: i32) -> (ErrorKind, &'static str) {
+    match code {
+        18 | 11 => (ErrorKind::Denied, "check user, password and authSource"),
+        13 | 8000 => (ErrorKind::NotPermitted, "the user needs the role readWrite on this database"),
+        26 => (ErrorKind::NotFound, ""),
+        50 | 202 | 262 => (ErrorKind::Timeout, ""),
+        10_334 | 17_419 | 17_420 | 10_003 => {
+            (ErrorKind::Limit, "a document holds at most 16 MB: use a smaller payload")
+        }
+        14_031 => (ErrorKind::Limit, "the server's disk is full"),
+        10_107 | 13_435 | 11_602 => (ErrorKind::ConnectionLost, "the primary has changed"),
+        91 | 11_600 | 6 | 7 | 89 | 9_001 => (ErrorKind::ConnectionLost, ""),
+        79 | 100 => (ErrorKind::Limit, "the replica set has not the members that w= asks for"),
+        20 => (ErrorKind::Unsupported, ""),
+        _ => (ErrorKind::Server, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::target::TargetUrl;
+
+    fn config() -> Config {
+        Config::from_url(&TargetUrl::parse("mongodb://bob:hunter2@127.0.0.1:1/db").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_error_of_the_servers_has_its_code_and_says_what_to_do() {
+        let error = server(17_419, "BSONObjectTooLarge", "Resulting document after update is larger than 16777216");
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("17419")));
+        assert!(error.to_string().contains("smaller payload"), "{error}");
+        assert_eq!(server(11_000, "DuplicateKey", "E11000").kind(), ErrorKind::Server);
+        assert_eq!(server(13, "Unauthorized", "not authorized").kind(), ErrorKind::NotPermitted);
+    }
+
+    #[test]
+    fn what_the_crate_cannot_reach_is_said_without_its_picture_of_the_deployment() {
+        let refused: mongodb::error::Error = io::Error::from(io::ErrorKind::ConnectionRefused).into();
+        let error = failed(&refused, &config(), None).to_string();
+        assert!(error.contains("nothing listens at 127.0.0.1:1"), "{error}");
+        let eof: mongodb::error::Error = io::Error::from(io::ErrorKind::UnexpectedEof).into();
+        assert!(failed(&eof, &config(), None).to_string().contains("tls=true"));
+        let custom = mongodb::error::Error::custom("about hunter2 and much more ".repeat(100));
+        let error = failed(&custom, &config(), None).to_string();
+        assert!(error.len() < 500 && !error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,265 @@
+//! What a server says of itself.
+
+use super::config::{Config, W, Writes};
+use super::durability::{Evidence, durability};
+use super::link::Link;
+use super::session::number;
+use kurabe_core::Result;
+use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
+use mongodb::options::{
+    Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern,
+};
+
+/// The crate that speaks to it.
+const CLIENT: &str = "mongodb crate 3.9.1";
+
+/// What a row's other fields and all names may take of a document's size.
+const AROUND: u64 = 4_096;
+
+/// What kind of server this is: asked once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deployment {
+    pub(super) engine: &'static str,
+    pub(super) version: String,
+    /// The MongoDB version that it says it is like, where it is none.
+    pub(super) like: Option<String>,
+    pub(super) replica_set: Option<String>,
+    /// Members that hold data, as far as the server tells.
+    pub(super) members: usize,
+    pub(super) mongos: bool,
+    /// Why it has no transactions; `None` where it has.
+    pub(super) no_transactions: Option<String>,
+    pub(super) document_bytes: Option<u64>,
+    pub(super) message_bytes: Option<u64>,
+}
+
+impl Deployment {
+    pub(super) fn ask(link: &mut Link) -> Result<Self> {
+        let hello = link.administer(rawdoc! { "hello": 1 })?;
+        let build = link.administer(rawdoc! { "buildInfo": 1 })?;
+        Ok(Self::from(&hello, &build))
+    }
+
+    fn from(hello: &Document, build: &Document) -> Self {
+        let text = |document: &Document, name: &str| document.get_str(name).ok().map(ToOwned::to_owned);
+        let size = |name: &str| number(hello, name).and_then(|n| u64::try_from(n).ok());
+        let version = text(build, "version").unwrap_or_else(|| "0 (not said)".to_owned());
+        // FerretDB 1 names its version so, FerretDB 2 in a document of its own.
+        let ferret = text(build, "ferretdbVersion")
+            .or_else(|| build.get_document("ferretdb").ok().and_then(|document| text(document, "version")));
+        let replica_set = text(hello, "setName");
+        let mongos = hello.get_str("msg").is_ok_and(|kind| kind == "isdbgrid");
+        let sessions = hello.contains_key("logicalSessionTimeoutMinutes");
+        let no_transactions = match (&ferret, replica_set.is_some() || mongos) {
+            (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
+            (None, true) if sessions => None,
+            (None, _) => Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned()),
+        };
+        let members = hello.get_array("hosts").map_or(0, Vec::len);
+        let (engine, version, like) = match ferret {
+            Some(ferret) => ("FerretDB", ferret.trim_start_matches('v').to_owned(), Some(version)),
+            None => ("MongoDB", version, None),
+        };
+        Self {
+            engine,
+            version,
+            like,
+            replica_set,
+            members,
+            mongos,
+            no_transactions,
+            document_bytes: size("maxBsonObjectSize"),
+            message_bytes: size("maxMessageSizeBytes"),
+        }
+    }
+}
+
+/// Asks the server. What this user may not ask is left out, and the class is then the lower one.
+pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFacts> {
+    let config = link.shared.config.clone();
+    let mut ask = |command: RawDocumentBuf| link.administer(command).unwrap_or_default();
+    let status = ask(rawdoc! { "serverStatus": 1 });
+    let options = ask(rawdoc! { "getCmdLineOpts": 1 });
+    let defaults = ask(rawdoc! { "getDefaultRWConcern": 1 });
+    let interval = ask(rawdoc! { "getParameter": 1, "journalCommitInterval": 1 });
+    let storage = at(&options, &["parsed", "storage"]).and_then(Bson::as_document).cloned().unwrap_or_default();
+    let evidence = Evidence {
+        deployment,
+        storage_engine: at(&status, &["storageEngine", "name"]).and_then(Bson::as_str).map(ToOwned::to_owned),
+        journal: at(&storage, &["journal", "enabled"]).and_then(Bson::as_bool),
+        default: default_concern(&defaults),
+        asked: &config.writes,
+    };
+    let mut notes = Vec::new();
+    let class = durability(&evidence, &mut notes);
+    let mut durability_settings = concern_settings(&config.writes, evidence.default.as_ref());
+    let mut setting = |name: &str, value: Option<String>| {
+        durability_settings.extend(value.map(|value| Setting::new(name, value)));
+    };
+    setting("storageEngine", evidence.storage_engine.clone());
+    setting("storage.journal.enabled", evidence.journal.map(|on| on.to_string()));
+    let commit_interval = number(&interval, "journalCommitInterval")
+        .or_else(|| number(storage.get_document("journal").unwrap_or(&Document::new()), "commitIntervalMs"));
+    setting("journalCommitInterval", commit_interval.map(|ms| format!("{ms} ms")));
+    setting("replicaSet", deployment.replica_set.clone());
+
+    notes.push("Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned());
+    if let Some(reason) = &deployment.no_transactions {
+        notes.push(format!("Layout rows is left out: {reason}."));
+    }
+    Ok(ServerFacts {
+        engine: deployment.engine.to_owned(),
+        version: deployment.version.clone(),
+        client: CLIENT.to_owned(),
+        transport: config.transport.to_owned(),
+        durability: Some(class),
+        durability_settings,
+        settings: settings(&config, deployment, &status),
+        limits: limits(deployment, &status),
+        notes,
+    })
+}
+
+fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> {
+    let (last, path) = path.split_last()?;
+    path.iter().try_fold(document, |document, name| document.get_document(name).ok())?.get(last)
+}
+
+/// The cluster's own write concern, from version 4.4 on.
+fn default_concern(defaults: &Document) -> Option<Writes> {
+    let concern = defaults.get_document("defaultWriteConcern").ok()?;
+    let w = match concern.get("w") {
+        Some(Bson::String(text)) if text == "majority" => Some(W::Majority),
+        Some(Bson::String(text)) => Some(W::Tagged(text.clone())),
+        _ => number(concern, "w").and_then(|n| u32::try_from(n).ok()).map(W::Nodes),
+    };
+    Some(Writes { w, journal: concern.get_bool("j").ok(), timeout: None })
+}
+
+fn concern_settings(asked: &Writes, default: Option<&Writes>) -> Vec<Setting> {
+    let origin = |asked: bool| if asked { "" } else { " (the server's default)" };
+    let w = asked.w.as_ref().or(default.and_then(|default| default.w.as_ref()));
+    let journal = asked.journal.or(default.and_then(|default| default.journal));
+    let w = match w {
+        None => "1".to_owned(),
+        Some(W::Nodes(n)) => n.to_string(),
+        Some(W::Majority) => "majority".to_owned(),
+        Some(W::Tagged(name)) => name.clone(),
+    };
+    let mut settings = vec![Setting::new("w", w + origin(asked.w.is_some()))];
+    if let Some(journal) = journal {
+        settings.push(Setting::new("j", format!("{journal}{}", origin(asked.journal.is_some()))));
+    }
+    settings
+}
+
+/// What else decides figures.
+fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        settings.extend(value.map(|value| Setting::new(name, value)));
+    };
+    add("MongoDB version it is like", deployment.like.clone());
+    add("kind", deployment.mongos.then(|| "mongos".to_owned()));
+    let cache = ["wiredTiger", "cache", "maximum bytes configured"];
+    let cache = at(status, &cache).and_then(|value| match value {
+        Bson::Int64(n) => Some(*n),
+        Bson::Int32(n) => Some(i64::from(*n)),
+        Bson::Double(n) => Some(*n as i64),
+        _ => None,
+    });
+    add("wiredTiger cache", cache.map(|bytes| format!("{bytes} B")));
+    add("readConcernLevel", config.reads.clone());
+    add("compressors", config.compressors.clone());
+    add("retryWrites", Some("false (each request is sent once)".to_owned()));
+    settings
+}
+
+fn limits(deployment: &Deployment, status: &Document) -> Limits {
+    let connection = |name: &str| {
+        let connections = status.get_document("connections").ok()?;
+        number(connections, name).and_then(|n| u64::try_from(n).ok())
+    };
+    let (current, available) = (connection("current"), connection("available"));
+    let document = deployment.document_bytes;
+    Limits {
+        connections: current.zip(available).map(|(current, available)| Limit {
+            // One more is the crate's own, to watch the server by.
+            most: (current + available).saturating_sub(1).max(1),
+            set_by: "net.maxIncomingConnections, less one that the crate watches the server by".to_owned(),
+        }),
+        // This one and the one that watches are among them.
+        connections_in_use: current.map(|open| open.saturating_sub(2)),
+        value_bytes: document.map(|most| Limit {
+            most: most.saturating_sub(AROUND),
+            set_by: format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document"),
+        }),
+        // A command is a document too; the larger maxMessageSizeBytes is for several in one message.
+        request_bytes: document.min(deployment.message_bytes.or(document)).map(|most| Limit {
+            most,
+            set_by: "maxBsonObjectSize (a command is a document)".to_owned(),
+        }),
+        parameters: None,
+    }
+}
+
+/// The URL's concerns, for a transaction.
+pub(super) fn transaction_options(config: &Config) -> TransactionOptions {
+    let writes = &config.writes;
+    let mut concern = WriteConcern::default();
+    concern.w = writes.w.as_ref().map(|w| match w {
+        W::Nodes(n) => Acknowledgment::Nodes(*n),
+        W::Majority => Acknowledgment::Majority,
+        W::Tagged(name) => Acknowledgment::Custom(name.clone()),
+    });
+    concern.journal = writes.journal;
+    concern.w_timeout = writes.timeout;
+    let level = config.reads.as_deref().map(|level| match level {
+        "majority" => ReadConcernLevel::Majority,
+        "snapshot" => ReadConcernLevel::Snapshot,
+        other => ReadConcernLevel::Custom(other.to_owned()),
+    });
+    TransactionOptions::builder()
+        .write_concern((*writes != Writes::default()).then_some(concern))
+        .read_concern(level.map(|level| ReadConcern::from(level)))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mongodb::bson::doc;
+
+    #[test]
+    fn a_server_is_what_it_says_it_is() {
+        let sizes = doc! { "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000 };
+        let ferret = Deployment::from(&sizes, &doc! { "version": "7.0.42", "ferretdbVersion": "v1.24.0" });
+        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));
+        assert_eq!(ferret.like.as_deref(), Some("7.0.42"));
+        assert!(ferret.no_transactions.is_some());
+        let build = doc! { "version": "8.0.4" };
+        let alone = Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30 }, &build);
+        assert_eq!((alone.engine, alone.version.as_str()), ("MongoDB", "8.0.4"));
+        assert!(alone.no_transactions.is_some_and(|reason| reason.contains("replica sets only")));
+        let member = doc! {
+            "logicalSessionTimeoutMinutes": 30, "setName": "rs", "hosts": ["a:1", "b:1", "c:1"],
+        };
+        let member = Deployment::from(&member, &build);
+        assert_eq!((member.no_transactions, member.members), (None, 3));
+        let router = Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30, "msg": "isdbgrid" }, &build);
+        assert!(router.mongos && router.no_transactions.is_none());
+    }
+
+    #[test]
+    fn limits_are_the_servers_own() {
+        let hello = doc! { "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000 };
+        let deployment = Deployment::from(&hello, &doc! { "version": "8.0.4" });
+        let status = doc! { "connections": { "current": 5, "available": 95 } };
+        let limits = limits(&deployment, &status);
+        assert_eq!(limits.connections.map(|limit| limit.most), Some(99));
+        assert_eq!(limits.connections_in_use, Some(3));
+        assert_eq!(limits.value_bytes.map(|limit| limit.most), Some(16_777_216 - AROUND));
+        assert_eq!(limits.request_bytes.map(|limit| limit.most), Some(16_777_216));
+    }
+}

@@ -1,0 +1,296 @@
+//! The house rules on MongoDB.
+//!
+//! **Collections.** The collection `kurabe_marker` holds a document for each collection that Kurabe made, by its name,
+//! and one that tells this marker from another's collection of that name.
+//!
+//! **Claim.** MongoDB has no lock that ends with a connection. The claim is a document of the marker that its holder
+//! renews three times a minute; one that was not renewed for a minute is taken over, by a request that only succeeds
+//! while the document is as it was seen. Whoever dies lets go within that minute.
+
+use super::link::{Link, Shared};
+use super::plan::name;
+use super::session::{exists, number};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{ConnectOptions, Namespace};
+use kurabe_core::{Error, ErrorKind, Result};
+use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MARKER: &str = "kurabe_marker";
+/// No collection of ours has these names.
+const TITLE: &str = "Kurabe's own collections";
+const CLAIM: &str = "the run that uses them";
+
+/// How long a claim lasts without being renewed, and after what time it is.
+const LEASE: Duration = Duration::from_secs(60);
+const RENEW: Duration = Duration::from_secs(20);
+
+pub(super) struct MongoHouse {
+    link: Link,
+    claim: Option<Claim>,
+}
+
+impl MongoHouse {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, claim: None }
+    }
+
+    fn known(&mut self, name: &str) -> Result<bool> {
+        if !Collection::name_is_ours(name) || name == MARKER {
+            let message = format!("'{name}' is not a name for a collection of Kurabe's");
+            return Err(Error::new(ErrorKind::NotOurs, message)
+                .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"));
+        }
+        let known = self.list()?.iter().any(|entry| entry == name);
+        if !known && exists(&mut self.link, name)? {
+            let message = format!("mongodb: collection {name} exists and was not made by Kurabe");
+            return Err(Error::new(ErrorKind::NotOurs, message).hint(format!(
+                "it is left alone; rename it, or use another database (no entry in {MARKER})"
+            )));
+        }
+        Ok(known)
+    }
+
+    /// All documents of the marker; none where there is no marker.
+    fn marker(&mut self) -> Result<Vec<Document>> {
+        let found = documents(&mut self.link, rawdoc! { "find": MARKER, "sort": { "_id": 1 }, "batchSize": 10_000 })?;
+        if found.is_empty() && !exists(&mut self.link, MARKER)? {
+            return Ok(found);
+        }
+        let ours = |document: &Document| {
+            document.get_str("_id").is_ok()
+                && document.get_str("made_by").is_ok_and(|by| by.starts_with("kurabe "))
+                && number(document, "made_at").is_some_and(|at| at > 0)
+        };
+        if found.iter().any(|document| document.get_str("_id").is_ok_and(|id| id == TITLE)) && found.iter().all(ours) {
+            return Ok(found);
+        }
+        Err(Error::new(ErrorKind::NotOurs, format!("collection {MARKER} is not the one that Kurabe makes"))
+            .hint("it is left alone; rename it, or use another database"))
+    }
+
+    /// Makes the marker where there is none.
+    fn begin_marker(&mut self) -> Result<()> {
+        if self.marker()?.is_empty() {
+            // Another run may have been quicker, which is as good.
+            if let Err(error) = write(&mut self.link, insert(&entry(TITLE)))
+                && error.server_code() != Some(DUPLICATE)
+            {
+                return Err(error.context(format!("cannot make collection {MARKER}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_collection(&mut self, name: &str) -> Result<()> {
+        match self.link.run(rawdoc! { "drop": name }) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The collection, empty, with its indexes.
+    fn make(&mut self, collection: &Collection) -> Result<()> {
+        self.drop_collection(&collection.name)?;
+        self.link.run(rawdoc! { "create": collection.name.as_str() })?;
+        let mut indexes = RawArrayBuf::new();
+        // A key of one field is `_id`, which has its index.
+        let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
+        let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
+        let mut any = false;
+        for (number, (fields, unique)) in all.enumerate() {
+            let mut keys = RawDocumentBuf::new();
+            for field in fields {
+                keys.append(cstring(name(collection, *field))?, 1);
+            }
+            indexes.push(rawdoc! { "key": keys, "name": format!("kurabe_{number}"), "unique": unique });
+            any = true;
+        }
+        if any {
+            let name = collection.name.as_str();
+            self.link.run(rawdoc! { "createIndexes": name, "indexes": indexes })?;
+        }
+        Ok(())
+    }
+}
+
+impl Namespace for MongoHouse {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_none() {
+            self.begin_marker()?;
+            let holder = format!("run {run} (process {})", std::process::id());
+            let token = mongodb::bson::oid::ObjectId::new().to_hex();
+            take_claim(&mut self.link, &holder, &token)?;
+            self.claim = Some(Claim::keep(Arc::clone(&self.link.shared), token));
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        // The marker first: whoever dies in between leaves an entry without a collection, which the next run clears
+        // away, and not a collection without an entry, which no run would dare to touch.
+        if !self.known(&collection.name)? {
+            self.begin_marker()?;
+            write(&mut self.link, insert(&entry(&collection.name)))?;
+        }
+        self.make(collection).map_err(|error| error.context(format!("cannot make collection {}", collection.name)))
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        if !self.known(&collection.name)? {
+            let message = format!("mongodb: there is no collection {}", collection.name);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        // Documents are removed one by one, a collection at once.
+        self.make(collection)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        if !self.known(name)? {
+            return Ok(());
+        }
+        self.link.shared.seen().remove(name);
+        self.drop_collection(name)?;
+        write(&mut self.link, delete(&rawdoc! { "_id": name })).map(drop)
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        let names = self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
+        Ok(names.filter(|name| Collection::name_is_ours(name)).collect())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let left = self.list()?;
+        if !left.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))));
+        }
+        let ours = self.claim.as_ref().map(|claim| claim.token.as_str());
+        // Another's claim goes with whoever made it.
+        let claimed = documents(&mut self.link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
+        if claimed.iter().any(|claim| claim.get_str("token").ok() != ours) {
+            return Ok(());
+        }
+        self.drop_collection(MARKER)
+    }
+}
+
+impl Drop for MongoHouse {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let token = claim.stop();
+            let _ = write(&mut self.link, delete(&rawdoc! { "_id": CLAIM, "token": token }));
+        }
+    }
+}
+
+/// Renews a claim until it is stopped.
+struct Claim {
+    token: String,
+    stop: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Claim {
+    fn keep(shared: Arc<Shared>, token: String) -> Self {
+        let (stop, stopped) = channel();
+        let ours = token.clone();
+        let renew = move || {
+            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                // A server that does not answer now may do so the next time; the claim lasts for three of them.
+                if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
+                    let query = rawdoc! { "_id": CLAIM, "token": ours.as_str() };
+                    let _ = write(&mut link, update(&query, rawdoc! { "renewed": now() }));
+                }
+            }
+        };
+        // Without the thread the claim ends after its minute, which is better than no run at all.
+        let thread = std::thread::Builder::new().name("mongodb claim".to_owned()).spawn(renew).ok();
+        Self { token, stop, thread }
+    }
+
+    fn stop(self) -> String {
+        drop(self.stop);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+        self.token
+    }
+}
+
+const DUPLICATE: &str = "11000";
+
+fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
+    let mut claim = entry(CLAIM);
+    for (key, value) in [(mongodb::bson::cstr!("holder"), holder), (mongodb::bson::cstr!("token"), token)] {
+        claim.append(key, value);
+    }
+    claim.append(mongodb::bson::cstr!("renewed"), now());
+    for _ in 0..3 {
+        match write(link, insert(&claim)) {
+            Err(error) if error.server_code() == Some(DUPLICATE) => {}
+            result => return result.map(drop),
+        }
+        let found = documents(link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
+        // Gone between the two requests: once more.
+        let Some(other) = found.first() else { continue };
+        let renewed = number(other, "renewed").unwrap_or(0);
+        if now() - renewed < LEASE.as_millis() as i64 {
+            let by = other.get_str("holder").unwrap_or("another run");
+            return Err(Error::new(ErrorKind::InUse, format!("mongodb: the database is in use by {by}"))
+                .hint("wait for it to end, or use another database; if it was killed, its claim ends within 60 s"));
+        }
+        let query = rawdoc! { "_id": CLAIM, "token": other.get_str("token").unwrap_or(""), "renewed": renewed };
+        let ours = rawdoc! { "holder": holder, "token": token, "renewed": now() };
+        if write(link, update(&query, ours))? == 1 {
+            return Ok(());
+        }
+    }
+    Err(Error::new(ErrorKind::InUse, "mongodb: another run has just claimed the database")
+        .hint("wait for it to end, or use another database"))
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_millis() as i64)
+}
+
+/// A document of the marker.
+fn entry(name: &str) -> RawDocumentBuf {
+    let by = concat!("kurabe ", env!("CARGO_PKG_VERSION"));
+    rawdoc! { "_id": name, "made_by": by, "made_at": now() / 1_000 }
+}
+
+fn insert(document: &RawDocumentBuf) -> RawDocumentBuf {
+    rawdoc! { "insert": MARKER, "documents": [document.clone()] }
+}
+
+fn update(query: &RawDocumentBuf, set: RawDocumentBuf) -> RawDocumentBuf {
+    rawdoc! { "update": MARKER, "updates": [{ "q": query.clone(), "u": { "$set": set } }] }
+}
+
+fn delete(query: &RawDocumentBuf) -> RawDocumentBuf {
+    rawdoc! { "delete": MARKER, "deletes": [{ "q": query.clone(), "limit": 1 }] }
+}
+
+fn write(link: &mut Link, command: RawDocumentBuf) -> Result<u64> {
+    super::session::written(&link.run(command)?)
+}
+
+/// The answer to a `find` that fits into its first part.
+fn documents(link: &mut Link, find: RawDocumentBuf) -> Result<Vec<Document>> {
+    let answer = link.run(find)?;
+    let batch = answer.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    Ok(batch.into_iter().flatten().filter_map(|value| value.as_document().cloned()).collect())
+}
+
+fn cstring(name: &str) -> Result<&mongodb::bson::raw::CStr> {
+    name.try_into().map_err(|_| Error::new(ErrorKind::Internal, format!("'{name}' cannot be a field's name")))
+}
+
+/// The house of a driver whose connections are these.
+pub(super) fn open(shared: Arc<Shared>) -> Result<MongoHouse> {
+    Ok(MongoHouse::new(Link::open(shared, ConnectOptions::default().timeout)?))
+}

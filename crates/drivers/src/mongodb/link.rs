@@ -1,0 +1,220 @@
+//! One connection for one session, out of the crate's pool.
+//!
+//! A `Client` of the crate is a pool with tasks that watch the servers, and one `Client` a session would double the
+//! connections. So all sessions of a driver share one, and the pool is made to hold exactly one connection for each:
+//!
+//! - **To connect** is to send a ping and not to read its answer: until it is read, the pool cannot give that connection
+//!   to anybody else, so the next session's ping needs a new one. Should it get one that belongs to a session which does
+//!   nothing just then, it is kept out of the way and a further ping is sent, until one gets a connection of its own.
+//!   The ping's answer is read before the session's first request.
+//! - **To close** is to send a ping and to give up on it: the crate closes a connection whose answer is outstanding.
+//!
+//! Between requests any session may get any of the connections, as an application's threads do; there are always as
+//! many as there are sessions, and each request has one to itself.
+//!
+//! The crate runs on a tokio runtime without threads of its own: whoever waits for an answer does its work, so that with
+//! one client no request wakes another thread.
+
+use super::config::Config;
+use super::errors;
+use super::ledger::{Id, Ledger, got};
+use kurabe_core::{Error, ErrorKind, Result};
+use mongodb::bson::{Document, RawDocumentBuf, rawdoc};
+use mongodb::event::EventHandler;
+use mongodb::{Client, Database};
+use std::collections::HashSet;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// A ping whose answer was not read yet.
+type Ping = Pin<Box<dyn Future<Output = mongodb::error::Result<Document>> + Send>>;
+
+/// How long a session that ends may try to close its connection.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What all sessions of a driver share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    // Before the runtime, in which their last tasks run.
+    pub(super) client: Client,
+    pub(super) database: Database,
+    pub(super) config: Config,
+    ledger: Arc<Ledger>,
+    /// Collections that were seen on the server, so that each is looked for once.
+    seen: Mutex<HashSet<String>>,
+    runtime: Runtime,
+}
+
+impl Shared {
+    pub(super) fn new(config: &Config) -> Result<Self> {
+        crate::wire::tls::install_provider();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::new(ErrorKind::Environment, format!("mongodb: no runtime: {e}")))?;
+        let ledger = Arc::new(Ledger::default());
+        let (connections, servers) = (Arc::clone(&ledger), Arc::clone(&ledger));
+        let client = runtime.block_on(async {
+            let mut options = config.options().await?;
+            options.cmap_event_handler =
+                Some(EventHandler::callback(move |event| connections.connection_event(event)));
+            options.sdam_event_handler = Some(EventHandler::callback(move |event| servers.server_event(event)));
+            Client::with_options(options)
+        });
+        let client = client.map_err(|error| errors::failed(&error, config, None))?;
+        let database = client.database(&config.database);
+        Ok(Self { client, database, config: config.clone(), ledger, seen: Mutex::default(), runtime })
+    }
+
+    /// Drives a future of the crate's to its end, for so long at most.
+    pub(super) fn wait<T>(
+        &self,
+        timeout: Duration,
+        future: impl Future<Output = mongodb::error::Result<T>>,
+    ) -> Result<T> {
+        let waited = || self.runtime.block_on(async { tokio::time::timeout(timeout, future).await });
+        match catch_unwind(AssertUnwindSafe(waited)) {
+            Ok(Ok(result)) => {
+                result.map_err(|error| errors::failed(&error, &self.config, self.ledger.failure().as_ref()))
+            }
+            Ok(Err(_)) => Err(errors::silent(&self.config)),
+            Err(_) => Err(errors::panicked()),
+        }
+    }
+
+    /// Runs what is no future but spawns tasks, such as dropping a session of the server's.
+    pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _guard = self.runtime.enter();
+        work()
+    }
+
+    /// Sends a ping and stops when it has a connection, whose answer is then outstanding.
+    fn send_ping(&self, timeout: Duration) -> Result<(Ping, Id)> {
+        let database = self.database.clone();
+        let mut ping: Ping = Box::pin(async move { database.run_raw_command(rawdoc! { "ping": 1 }).await });
+        got();
+        let mut id = None;
+        let one = self.config.names_one_server();
+        let sent = poll_fn(|context| {
+            let polled = ping.as_mut().poll(context);
+            id = got().or(id.take());
+            match polled {
+                Poll::Ready(Ok(_)) if id.is_some() => Poll::Ready(Ok(true)),
+                Poll::Ready(Ok(_)) => Poll::Ready(Err(mongodb::error::Error::custom("no connection was named"))),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                Poll::Pending if id.is_some() => Poll::Ready(Ok(false)),
+                Poll::Pending if one => match self.ledger.refusal() {
+                    Some(error) => Poll::Ready(Err(error)),
+                    None => Poll::Pending,
+                },
+                Poll::Pending => Poll::Pending,
+            }
+        });
+        let answered = self.wait(timeout, sent)?;
+        if answered {
+            ping = Box::pin(std::future::ready(Ok(Document::new())));
+        }
+        id.map(|id| (ping, id)).ok_or_else(errors::panicked)
+    }
+
+    pub(super) fn seen(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session's connection.
+pub(super) struct Link {
+    /// The ping that was sent when it was opened.
+    ping: Option<Ping>,
+    timeout: Duration,
+    /// Whether its connection is gone already.
+    lost: bool,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Link {
+    /// Opens a connection.
+    pub(super) fn open(shared: Arc<Shared>, timeout: Duration) -> Result<Self> {
+        let until = Instant::now() + timeout;
+        let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        shared.ledger.session_begins();
+        let mut link = Self { ping: None, timeout, lost: true, shared };
+        let shared = &link.shared;
+        let mut others = Vec::new();
+        let own = loop {
+            let (ping, id) = shared.send_ping(left())?;
+            if shared.ledger.claim(id) {
+                break ping;
+            }
+            others.push(ping);
+        };
+        for other in others {
+            // Whose connection it was may have had a new one made meanwhile; then this one is one too many.
+            if shared.ledger.has_spare() {
+                shared.within(|| drop(other));
+            } else {
+                shared.wait(left(), other)?;
+            }
+        }
+        link.ping = Some(own);
+        link.lost = false;
+        Ok(link)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) fn wait<T>(&mut self, future: impl Future<Output = mongodb::error::Result<T>>) -> Result<T> {
+        let result = match self.ping.take() {
+            None => self.shared.wait(self.timeout, future),
+            Some(ping) => self.shared.wait(self.timeout, async {
+                ping.await?;
+                future.await
+            }),
+        };
+        if let Err(error) = &result {
+            use ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
+            self.lost = matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable);
+        }
+        result
+    }
+
+    /// Runs a command whose answer is one document, on the target's database.
+    pub(super) fn run(&mut self, command: RawDocumentBuf) -> Result<Document> {
+        let database = self.shared.database.clone();
+        self.wait(database.run_raw_command(command).into_future())
+    }
+
+    /// Runs a command on the database `admin`.
+    pub(super) fn administer(&mut self, command: RawDocumentBuf) -> Result<Document> {
+        let database = self.shared.client.database("admin");
+        self.wait(database.run_raw_command(command).into_future())
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        shared.ledger.session_ends();
+        let until = Instant::now() + FAREWELL;
+        let mut outstanding = self.ping.take();
+        // A connection that is lost the crate closes itself.
+        while !self.lost && shared.ledger.has_spare() && Instant::now() < until {
+            let Some(ping) = outstanding.take().or_else(|| shared.send_ping(FAREWELL).ok().map(|(ping, _)| ping))
+            else {
+                break;
+            };
+            shared.within(|| drop(ping));
+            // The task that closes it runs when somebody waits.
+            let _ = shared.wait(FAREWELL, async {
+                for _ in 0..8 {
+                    tokio::task::yield_now().await;
+                }
+                Ok(())
+            });
+        }
+    }
+}

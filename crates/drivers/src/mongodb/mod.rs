@@ -1,0 +1,137 @@
+//! MongoDB and what speaks its protocol, through the official crate (`mongodb`), with commands and answers as raw BSON.
+//!
+//! **Rows are documents**; see [`plan`] for keys. Text is a string, bytes are binary, numbers are 64 bits wide, and
+//! moments are whole numbers of microseconds.
+//!
+//! **A session is one connection**; see [`link`] for how the crate's pool is brought to that. `connection: per-request`
+//! opens one each time: TCP, TLS where it is on, the handshake, the authentication.
+//!
+//! **Requests are sent once.** The crate's collections would retry writes in a replica set; an error here is an error.
+
+mod config;
+mod durability;
+mod errors;
+mod facts;
+mod house;
+mod ledger;
+mod link;
+mod plan;
+mod session;
+mod writer;
+
+use crate::info::DriverInfo;
+use config::Config;
+use facts::Deployment;
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use link::{Link, Shared};
+use session::MongoSession;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["mongodb", "mongodb+srv"],
+    engine: "MongoDB",
+    about: "document store; a row is a document, its key _id",
+    url: "mongodb://[user[:password]@][host][:port][,…][/database]",
+    options: config::OPTIONS,
+    benchmark_clause: None,
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let config = Config::from_url(url)?;
+    Ok(Box::new(Mongo { config, shared: Mutex::default(), deployment: OnceLock::new() }))
+}
+
+struct Mongo {
+    config: Config,
+    /// Made with the first connection.
+    shared: Mutex<Option<Arc<Shared>>>,
+    deployment: OnceLock<Arc<Deployment>>,
+}
+
+impl Mongo {
+    fn shared(&self) -> Result<Arc<Shared>> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = &*shared {
+            return Ok(Arc::clone(shared));
+        }
+        let made = Arc::new(Shared::new(&self.config)?);
+        *shared = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// What the server is; asked the first time, on a connection of its own.
+    fn deployment(&self, options: &ConnectOptions) -> Result<Arc<Deployment>> {
+        if let Some(known) = self.deployment.get() {
+            return Ok(Arc::clone(known));
+        }
+        let mut link = Link::open(self.shared()?, options.timeout)?;
+        let found = Arc::new(Deployment::ask(&mut link)?);
+        Ok(Arc::clone(self.deployment.get_or_init(|| found)))
+    }
+}
+
+impl Driver for Mongo {
+    fn describe(&self) -> Result<ServerFacts> {
+        let options = ConnectOptions::default();
+        let deployment = self.deployment(&options)?;
+        facts::read(&mut Link::open(self.shared()?, options.timeout)?, &deployment)
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        match self.deployment(&ConnectOptions::default()) {
+            Ok(deployment) => session::supports(operation, &deployment),
+            Err(error) => Support::No(format!("the server cannot be asked: {error}")),
+        }
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::No("MongoDB has no statements to prepare".to_owned())
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("the mongodb crate awaits each answer before it sends the next request".to_owned())
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let facts = self.describe()?;
+        if facts.durability == Some(class) {
+            return Ok(());
+        }
+        let before = self.config.writes.clone();
+        if let Some(writes) = durability::writes_for(class, &before) {
+            self.config.writes = writes;
+            // Later sessions take their write concern from here.
+            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            if self.describe()?.durability == Some(class) {
+                return Ok(());
+            }
+            self.config.writes = before;
+            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        let settings: Vec<String> =
+            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
+        let found = facts.durability.map_or("none", DurabilityClass::name);
+        Err(Error::unsupported(format!(
+            "the durability class of this {} is '{found}' ({}), and no write concern makes it '{class}'",
+            facts.engine,
+            settings.join(", ")
+        ))
+        .hint("leave --durability out, or use a server that has it (replicated takes a replica set)"))
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let deployment = self.deployment(options)?;
+        Ok(Box::new(MongoSession::open(self.shared()?, options.timeout, deployment)?))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(house::open(self.shared()?)?))
+    }
+}

@@ -1,0 +1,346 @@
+//! Operations as commands. A collection is a collection and a row a document, its fields by their names; a key of one
+//! field is `_id` itself. A key of several fields stays fields, under a unique index, beside an `_id` that the client
+//! makes, as applications do: a part of the key is then found by the same index, which an embedded document as `_id`
+//! would not allow.
+//!
+//! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
+
+use super::config::{Config, W, Writes};
+use super::writer::{Writer, room};
+use kurabe_core::collection::{Collection, FieldType};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+
+/// Documents in the first part of an answer. 101 unless said otherwise, and each further part is a round trip.
+const BATCH: i32 = 100_000;
+
+/// A prepared operation: its command but for the parameters.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) operation: Operation,
+    /// The names of the collection's fields in a document.
+    names: Vec<&'static str>,
+    /// Up to where the parameters go, with the concerns of a request of its own.
+    alone: Writer,
+    /// The same in a transaction, which has its concerns from its beginning.
+    in_transaction: Writer,
+}
+
+/// The name of a field in a document.
+pub(super) fn name(collection: &Collection, field: usize) -> &'static str {
+    if collection.key == [field] { "_id" } else { collection.fields.get(field).map_or("", |field| field.name) }
+}
+
+impl Plan {
+    pub(super) fn new(operation: &Operation, config: &Config) -> Self {
+        let names = operation
+            .collection()
+            .map(|c| (0..c.fields.len()).map(|field| name(c, field)).collect())
+            .unwrap_or_default();
+        let mut alone = begin(operation);
+        let mut in_transaction = alone.clone();
+        match operation {
+            Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
+                if let Some(level) = &config.reads {
+                    alone.begin("readConcern").text("level", level).end();
+                }
+            }
+            _ => write_concern(&mut alone, &config.writes),
+        }
+        for writer in [&mut alone, &mut in_transaction] {
+            open_place(operation, writer);
+        }
+        Self { operation: operation.clone(), names, alone, in_transaction }
+    }
+
+    /// The command with these parameters.
+    pub(super) fn command(&self, parameters: &[Value<'_>], in_transaction: bool) -> Result<RawDocumentBuf> {
+        let template = if in_transaction { &self.in_transaction } else { &self.alone };
+        let mut out = template.continued(room(parameters));
+        if let Some(collection) = self.operation.collection() {
+            self.fill(&mut out, collection, parameters)?;
+        }
+        out.finish().map_err(|error| {
+            Error::new(ErrorKind::Limit, format!("mongodb: the request cannot be a BSON document: {error}"))
+        })
+    }
+
+    fn fill(&self, out: &mut Writer, collection: &Collection, parameters: &[Value<'_>]) -> Result<()> {
+        let key = |fields: &[Value<'_>]| -> Result<()> {
+            match collection.key.iter().any(|at| fields.get(*at) == Some(&Value::Null)) {
+                true => Err(null_in_key(collection)),
+                false => Ok(()),
+            }
+        };
+        match &self.operation {
+            Operation::Get { .. } | Operation::Delete { .. } => self.query(out, &collection.key, parameters),
+            Operation::FindEqual { by, .. } => self.query(out, by, parameters),
+            Operation::Insert { .. } => {
+                key(parameters)?;
+                self.document(out, "0", parameters, true);
+            }
+            Operation::InsertMany { .. } => {
+                for (row, fields) in parameters.chunks(self.names.len().max(1)).enumerate() {
+                    key(fields)?;
+                    self.document(out, &row.to_string(), fields, true);
+                }
+            }
+            Operation::Put { .. } => {
+                key(parameters)?;
+                out.bool("upsert", true).begin("q");
+                for at in &collection.key {
+                    out.value(self.names[*at], &parameters[*at]);
+                }
+                out.end();
+                self.document(out, "u", parameters, false);
+            }
+            Operation::Update { fields, .. } => {
+                let (values, key) = parameters.split_at(fields.len());
+                out.begin("q");
+                self.query(out, &collection.key, key);
+                out.end().begin("u").begin("$set");
+                self.query(out, fields, values);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Fields with values, in the document that is open.
+    fn query(&self, out: &mut Writer, fields: &[usize], values: &[Value<'_>]) {
+        for (field, value) in fields.iter().zip(values) {
+            out.value(self.names[*field], value);
+        }
+    }
+
+    fn document(&self, out: &mut Writer, place: &str, values: &[Value<'_>], fresh: bool) {
+        out.begin(place);
+        // A document that replaces another keeps the other's.
+        if fresh && !self.names.contains(&"_id") {
+            out.object_id("_id", ObjectId::new());
+        }
+        for (name, value) in self.names.iter().zip(values) {
+            out.value(name, value);
+        }
+        out.end();
+    }
+
+    /// Appends a document of the answer to the reply as a row.
+    pub(super) fn row(&self, document: &RawDocument, out: &mut Reply) -> Result<()> {
+        let (Operation::Get { collection, fields } | Operation::FindEqual { collection, fields, .. }) =
+            &self.operation
+        else {
+            // The sum of a count.
+            let count = document.get("n").ok().flatten().and_then(whole);
+            out.push_int(count.ok_or_else(|| foreign("n"))?);
+            out.end_row();
+            return Ok(());
+        };
+        for field in fields {
+            let name = self.names[*field];
+            let value = document.get(name).map_err(|_| foreign(name))?;
+            match (value, collection.fields[*field].kind) {
+                (None | Some(RawBsonRef::Null), _) => out.push_null(),
+                (Some(RawBsonRef::Binary(binary)), _) => out.push_bytes(binary.bytes),
+                (Some(RawBsonRef::String(text)), _) => out.push_bytes(text.as_bytes()),
+                (Some(RawBsonRef::DateTime(at)), _) => {
+                    out.push_time(at.timestamp_millis().saturating_mul(1_000));
+                }
+                (Some(value), FieldType::Timestamp) => out.push_time(whole(value).ok_or_else(|| foreign(name))?),
+                (Some(value), _) => out.push_int(whole(value).ok_or_else(|| foreign(name))?),
+            }
+        }
+        out.end_row();
+        Ok(())
+    }
+}
+
+/// A whole number of any width.
+pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
+    match value {
+        RawBsonRef::Int32(n) => Some(i64::from(n)),
+        RawBsonRef::Int64(n) => Some(n),
+        _ => None,
+    }
+}
+
+fn foreign(name: &str) -> Error {
+    Error::mismatch(format!("mongodb: field '{name}' holds a value of a type that Kurabe never wrote"))
+}
+
+/// MongoDB would take a null as a key like any other; a key is to have a value.
+fn null_in_key(collection: &Collection) -> Error {
+    Error::new(ErrorKind::Server, format!("{}: null in the key", collection.name)).code("NULL_KEY")
+}
+
+/// The command and what it always holds.
+fn begin(operation: &Operation) -> Writer {
+    let mut out = Writer::new();
+    let project = |out: &mut Writer, collection: &Collection, fields: &[usize]| {
+        out.begin("projection");
+        for field in fields {
+            out.int(name(collection, *field), 1);
+        }
+        if !fields.iter().any(|field| name(collection, *field) == "_id") {
+            out.int("_id", 0);
+        }
+        out.end();
+    };
+    match operation {
+        Operation::Ping | Operation::Begin | Operation::Commit | Operation::Rollback => {
+            out.int("ping", 1);
+        }
+        Operation::Get { collection, fields } => {
+            out.text("find", &collection.name).int("limit", 1).bool("singleBatch", true);
+            project(&mut out, collection, fields);
+        }
+        Operation::FindEqual { collection, fields, .. } => {
+            out.text("find", &collection.name).int("batchSize", BATCH);
+            project(&mut out, collection, fields);
+            out.begin("sort");
+            for field in &collection.key {
+                out.int(name(collection, *field), 1);
+            }
+            out.end();
+        }
+        Operation::Insert { collection } | Operation::InsertMany { collection, .. } => {
+            out.text("insert", &collection.name).bool("ordered", true);
+        }
+        Operation::Put { collection } | Operation::Update { collection, .. } => {
+            out.text("update", &collection.name);
+        }
+        Operation::Delete { collection } => {
+            out.text("delete", &collection.name);
+        }
+        Operation::Count { collection } => {
+            // By looking at the documents: `count` alone trusts a number that a crash may leave wrong.
+            out.text("aggregate", &collection.name).begin("cursor").end();
+            out.begin_array("pipeline").begin("0").begin("$group").null("_id").begin("n").int("$sum", 1);
+            out.end().end().end().end();
+        }
+    }
+    out
+}
+
+/// Opens the place of the parameters.
+fn open_place(operation: &Operation, out: &mut Writer) {
+    match operation {
+        Operation::Get { .. } | Operation::FindEqual { .. } => {
+            out.begin("filter");
+        }
+        Operation::Insert { .. } | Operation::InsertMany { .. } => {
+            out.begin_array("documents");
+        }
+        Operation::Put { .. } | Operation::Update { .. } => {
+            out.begin_array("updates").begin("0");
+        }
+        Operation::Delete { .. } => {
+            out.begin_array("deletes").begin("0").int("limit", 1).begin("q");
+        }
+        _ => {}
+    }
+}
+
+fn write_concern(out: &mut Writer, writes: &Writes) {
+    if *writes == Writes::default() {
+        return;
+    }
+    out.begin("writeConcern");
+    match &writes.w {
+        None => {}
+        Some(W::Nodes(n)) => drop(out.int("w", *n as i32)),
+        Some(W::Majority) => drop(out.text("w", "majority")),
+        Some(W::Tagged(name)) => drop(out.text("w", name)),
+    }
+    if let Some(journal) = writes.journal {
+        out.bool("j", journal);
+    }
+    if let Some(timeout) = writes.timeout {
+        out.long("wtimeout", timeout.as_millis() as i64);
+    }
+    out.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::collection::Field;
+    use kurabe_core::target::TargetUrl;
+    use mongodb::bson::{Document, doc};
+    use std::sync::Arc;
+
+    fn config(options: &str) -> Config {
+        Config::from_url(&TargetUrl::parse(&format!("mongodb://h/db{options}")).unwrap()).unwrap()
+    }
+
+    fn collection(key: Vec<usize>) -> Arc<Collection> {
+        let field = |name, kind| Field { name, kind };
+        let fields = vec![
+            field("id", FieldType::Text { max: 9 }),
+            field("sub", FieldType::Int),
+            field("data", FieldType::LongText),
+        ];
+        Arc::new(Collection::new("kurabe_a", fields, key))
+    }
+
+    fn command(operation: &Operation, options: &str, parameters: &[Value<'_>], transaction: bool) -> Document {
+        let plan = Plan::new(operation, &config(options));
+        Document::try_from(plan.command(parameters, transaction).unwrap()).unwrap()
+    }
+
+    const ROW: [Value<'static>; 3] = [Value::Text("a"), Value::Int(1), Value::Text("x")];
+
+    #[test]
+    fn a_key_of_one_field_is_the_id_of_its_document() {
+        let c = collection(vec![0]);
+        let get = Operation::Get { collection: c.clone(), fields: vec![2] };
+        let expected = doc! {
+            "find": "kurabe_a", "limit": 1, "singleBatch": true, "projection": {"data": 1, "_id": 0},
+            "filter": {"_id": "a"},
+        };
+        assert_eq!(command(&get, "", &ROW[..1], false), expected);
+        let put = Operation::Put { collection: c };
+        let expected = doc! {
+            "update": "kurabe_a",
+            "updates": [{"upsert": true, "q": {"_id": "a"}, "u": {"_id": "a", "sub": 1_i64, "data": "x"}}],
+        };
+        assert_eq!(command(&put, "", &ROW, false), expected);
+    }
+
+    #[test]
+    fn a_key_of_several_fields_is_those_fields_and_has_an_id_beside_it() {
+        let c = collection(vec![0, 1]);
+        let find = Operation::FindEqual { collection: c.clone(), by: vec![0], fields: vec![1, 2] };
+        let expected = doc! {
+            "find": "kurabe_a", "batchSize": BATCH, "projection": {"sub": 1, "data": 1, "_id": 0},
+            "sort": {"id": 1, "sub": 1}, "filter": {"id": "a"},
+        };
+        assert_eq!(command(&find, "", &ROW[..1], false), expected);
+        let insert = command(&Operation::Insert { collection: c.clone() }, "", &ROW, false);
+        let document = insert.get_array("documents").unwrap()[0].as_document().unwrap();
+        assert!(document.get_object_id("_id").is_ok() && document.get_str("id").unwrap() == "a", "{document}");
+        let update = Operation::Update { collection: c, fields: vec![2] };
+        let parameters = [Value::Text("y"), Value::Text("a"), Value::Int(1)];
+        let expected = doc! {
+            "update": "kurabe_a", "updates": [{"q": {"id": "a", "sub": 1_i64}, "u": {"$set": {"data": "y"}}}],
+        };
+        assert_eq!(command(&update, "", &parameters, false), expected);
+    }
+
+    #[test]
+    fn the_concerns_of_the_url_are_in_each_request_but_not_in_those_of_a_transaction() {
+        let options = "?w=majority&journal=true&wTimeoutMS=500&readConcernLevel=local";
+        let delete = Operation::Delete { collection: collection(vec![0]) };
+        let concern = doc! { "w": "majority", "j": true, "wtimeout": 500_i64 };
+        assert_eq!(command(&delete, options, &ROW[..1], false).get_document("writeConcern").unwrap(), &concern);
+        assert!(!command(&delete, options, &ROW[..1], true).contains_key("writeConcern"));
+        assert!(!command(&delete, "", &ROW[..1], false).contains_key("writeConcern"));
+        let count = Operation::Count { collection: collection(vec![0]) };
+        let command = command(&count, options, &[], false);
+        assert_eq!(command.get_document("readConcern").unwrap(), &doc! { "level": "local" });
+        assert_eq!(command.get_array("pipeline").unwrap().len(), 1);
+    }
+}

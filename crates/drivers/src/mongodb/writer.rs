@@ -1,0 +1,180 @@
+//! Commands as BSON, written field by field into one buffer: a value is copied once on its way into a request, however
+//! deep in the command it stands. Source: <https://bsonspec.org/spec.html>.
+
+use kurabe_core::value::Value;
+use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::oid::ObjectId;
+
+const STRING: u8 = 0x02;
+const DOCUMENT: u8 = 0x03;
+const ARRAY: u8 = 0x04;
+const BINARY: u8 = 0x05;
+const OBJECT_ID: u8 = 0x07;
+const BOOL: u8 = 0x08;
+const NULL: u8 = 0x0a;
+const INT32: u8 = 0x10;
+const INT64: u8 = 0x12;
+
+/// A document that is being written. A clone of a half-written one is a template.
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+    /// Where the documents begin that are open still, the outermost first.
+    open: Vec<usize>,
+}
+
+impl Writer {
+    /// An empty document, open.
+    pub(super) fn new() -> Self {
+        Self { bytes: vec![0; 4], open: vec![0] }
+    }
+
+    /// What is written so far, with room for so many bytes more.
+    pub(super) fn continued(&self, more: usize) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.len() + more);
+        bytes.extend_from_slice(&self.bytes);
+        Self { bytes, open: self.open.clone() }
+    }
+
+    fn key(&mut self, kind: u8, name: &str) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+    }
+
+    /// Opens a document in the one that is open; [`Writer::end`] closes it.
+    pub(super) fn begin(&mut self, name: &str) -> &mut Self {
+        self.begin_as(DOCUMENT, name)
+    }
+
+    /// Opens an array, whose elements are named "0", "1", …
+    pub(super) fn begin_array(&mut self, name: &str) -> &mut Self {
+        self.begin_as(ARRAY, name)
+    }
+
+    fn begin_as(&mut self, kind: u8, name: &str) -> &mut Self {
+        self.key(kind, name);
+        self.open.push(self.bytes.len());
+        self.bytes.extend_from_slice(&[0; 4]);
+        self
+    }
+
+    /// Closes what was opened last.
+    pub(super) fn end(&mut self) -> &mut Self {
+        self.bytes.push(0);
+        if let Some(start) = self.open.pop() {
+            let length = (self.bytes.len() - start) as i32;
+            self.bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        }
+        self
+    }
+
+    pub(super) fn text(&mut self, name: &str, text: &str) -> &mut Self {
+        self.key(STRING, name);
+        self.bytes.extend_from_slice(&(text.len() as i32 + 1).to_le_bytes());
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.bytes.push(0);
+        self
+    }
+
+    pub(super) fn int(&mut self, name: &str, n: i32) -> &mut Self {
+        self.key(INT32, name);
+        self.bytes.extend_from_slice(&n.to_le_bytes());
+        self
+    }
+
+    pub(super) fn long(&mut self, name: &str, n: i64) -> &mut Self {
+        self.key(INT64, name);
+        self.bytes.extend_from_slice(&n.to_le_bytes());
+        self
+    }
+
+    pub(super) fn bool(&mut self, name: &str, value: bool) -> &mut Self {
+        self.key(BOOL, name);
+        self.bytes.push(u8::from(value));
+        self
+    }
+
+    pub(super) fn null(&mut self, name: &str) -> &mut Self {
+        self.key(NULL, name);
+        self
+    }
+
+    pub(super) fn object_id(&mut self, name: &str, id: ObjectId) -> &mut Self {
+        self.key(OBJECT_ID, name);
+        self.bytes.extend_from_slice(&id.bytes());
+        self
+    }
+
+    fn binary(&mut self, name: &str, bytes: &[u8]) -> &mut Self {
+        self.key(BINARY, name);
+        self.bytes.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
+        // The generic subtype.
+        self.bytes.push(0);
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// A field of a row. A moment is a whole number of microseconds: BSON's own dates hold milliseconds.
+    pub(super) fn value(&mut self, name: &str, value: &Value<'_>) -> &mut Self {
+        match value {
+            Value::Null => self.null(name),
+            Value::Int(n) | Value::Time(n) => self.long(name, *n),
+            Value::Text(text) => self.text(name, text),
+            Value::Bytes(bytes) => self.binary(name, bytes),
+        }
+    }
+
+    /// Closes whatever is open.
+    pub(super) fn finish(mut self) -> mongodb::error::Result<RawDocumentBuf> {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        Ok(RawDocumentBuf::from_bytes(self.bytes)?)
+    }
+}
+
+/// Bytes that these values take in a document, about.
+pub(super) fn room(values: &[Value<'_>]) -> usize {
+    let length = |value: &Value<'_>| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 8,
+    };
+    values.iter().map(|value| length(value) + 24).sum::<usize>() + 64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mongodb::bson::{Document, doc, spec::BinarySubtype};
+
+    #[test]
+    fn what_is_written_is_what_the_crate_would_have_written() {
+        let id = ObjectId::new();
+        let mut writer = Writer::new();
+        writer.text("insert", "kurabe_a").bool("ordered", true).begin("writeConcern").int("w", 1).end();
+        writer.begin_array("documents");
+        let mut whole = writer.continued(100);
+        whole.begin("0").object_id("_id", id);
+        for (name, value) in [
+            ("a", Value::Text("ü🦀")),
+            ("b", Value::Bytes(&[0, 255])),
+            ("c", Value::Null),
+            ("d", Value::Int(i64::MIN)),
+            ("e", Value::Time(-1)),
+        ] {
+            whole.value(name, &value);
+        }
+        let written = Document::try_from(whole.finish().unwrap()).unwrap();
+        let binary = mongodb::bson::Binary { subtype: BinarySubtype::Generic, bytes: vec![0, 255] };
+        let expected = doc! {
+            "insert": "kurabe_a", "ordered": true, "writeConcern": {"w": 1},
+            "documents": [{"_id": id, "a": "ü🦀", "b": binary, "c": null, "d": i64::MIN, "e": -1_i64}],
+        };
+        assert_eq!(written, expected);
+        // The template is as it was.
+        let empty = Document::try_from(writer.finish().unwrap()).unwrap();
+        assert_eq!(empty.get_array("documents").unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! A server of MongoDB's protocol for tests, since no distribution has a MongoDB: FerretDB with its SQLite backend,
+//! built from the program and the pinned versions in `xtask/ferretdb`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::programs::{self, is_program};
+use crate::setup::on_path;
+use crate::shell::{Root, run};
+use crate::apt;
+
+/// Where the testbed looks for it.
+fn program() -> Option<PathBuf> {
+    Some(programs::cache()?.join("servers/ferretdb-sqlite"))
+}
+
+/// A `mongod`, or the stand-in of the version that is wanted.
+pub fn there() -> bool {
+    if on_path("mongod") {
+        return true;
+    }
+    let Some(program) = program().filter(|program| is_program(program)) else { return false };
+    let line = programs::first_line(Command::new(program).arg("-version"));
+    line.ok().and_then(|line| programs::word_after(&line, "ferretdb-sqlite")) == wanted()
+}
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("ferretdb")
+}
+
+/// The version in `go.mod`.
+fn wanted() -> Option<String> {
+    let module = fs::read_to_string(source().join("go.mod")).ok()?;
+    programs::word_after(&module, "github.com/FerretDB/FerretDB")
+}
+
+/// Builds it, under another name first, so that a half-made one is never taken for whole. `cannot`: why nothing can be
+/// installed, where Go is missing too.
+pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
+    let started = Instant::now();
+    let program = program().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
+    if go().is_none() {
+        let missing = "there is no program `go`, which builds its stand-in";
+        match cannot {
+            Some(why) => return Err(format!("{missing}, and {why}")),
+            None => apt::install(root, &["golang-go"]).map_err(|why| format!("{missing}: {why}"))?,
+        }
+    }
+    let go = go().ok_or("golang-go was installed, but there is no program `go`")?;
+    println!("setup: building FerretDB; once, about a minute");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let unfinished = folder.join(format!(".ferretdb-unfinished-{}", std::process::id()));
+    let mut command = Command::new(go);
+    command
+        .current_dir(source())
+        .args(["build", "-trimpath", "-mod=readonly", "-o"])
+        .arg(&unfinished)
+        .arg(".")
+        // Pure Go, so that it runs wherever its cache is carried; and Go itself reports nothing either.
+        .envs([("CGO_ENABLED", "0"), ("GOTELEMETRY", "off"), ("GOFLAGS", "")]);
+    let built = run(&mut command, "go build").map(drop);
+    let moved = built.and_then(|()| {
+        fs::rename(&unfinished, &program).map_err(|error| format!("{}: {error}", program.display()))
+    });
+    let _ = fs::remove_file(&unfinished);
+    moved?;
+    println!("setup: FerretDB is {} ({:.0} s)", program.display(), started.elapsed().as_secs_f32());
+    Ok(())
+}
+
+/// Go, also where its own installer puts it, which is on nobody's path.
+fn go() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).chain([PathBuf::from("/usr/local/go/bin")]).collect();
+    programs::find("go", &folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_pinned_with_its_checksums() {
+        let version = wanted().unwrap_or_default();
+        assert!(version.starts_with("v1."), "{version}");
+        let sums = fs::read_to_string(source().join("go.sum")).unwrap_or_default();
+        assert!(sums.contains(&format!("github.com/FerretDB/FerretDB {version} h1:")), "{version}");
+    }
+}
