@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::apt;
 use crate::programs::{self, is_program};
 use crate::setup::on_path;
 use crate::shell::{Root, run};
-use crate::apt;
 
 /// Where the testbed looks for it.
 fn program() -> Option<PathBuf> {

@@ -172,8 +172,10 @@ fn hosts(url: &TargetUrl) -> Result<String> {
     let socket = |path: &str| utf8_percent_encode(path, ESCAPED).to_string();
     let host = match (url.option("socket"), url.host.as_deref()) {
         (Some(path), _) if !path.to_ascii_lowercase().ends_with(".sock") => {
-            return Err(Error::usage("mongodb: the mongodb crate takes a Unix socket whose name ends with .sock")
-                .hint("as mongod names its own: /tmp/mongodb-27017.sock"));
+            return Err(Error::usage(
+                "mongodb: the mongodb crate takes a Unix socket whose name ends with .sock",
+            )
+            .hint("as mongod names its own: /tmp/mongodb-27017.sock"));
         }
         (Some(path), _) => return Ok(socket(path)),
         (None, Some(path)) if path.starts_with('/') => return Ok(socket(path)),
@@ -241,16 +243,23 @@ mod tests {
 
     #[test]
     fn a_unix_socket_is_named_as_host_or_as_option() {
-        for url in ["mongodb://%2Ftmp%2Fmongodb-1.sock/db", "mongodb://localhost/db?socket=/tmp/mongodb-1.sock"] {
+        for url in
+            ["mongodb://%2Ftmp%2Fmongodb-1.sock/db", "mongodb://localhost/db?socket=/tmp/mongodb-1.sock"]
+        {
             let config = config(url).unwrap();
-            assert_eq!((config.transport, config.place.as_str()), ("Unix socket", "/tmp/mongodb-1.sock"), "{url}");
+            assert_eq!(
+                (config.transport, config.place.as_str()),
+                ("Unix socket", "/tmp/mongodb-1.sock"),
+                "{url}"
+            );
         }
         assert!(refused("mongodb:?socket=/tmp/mongo").contains("ends with .sock"));
     }
 
     #[test]
     fn a_cloud_name_is_found_by_dns_and_encrypted() {
-        let config = config("mongodb+srv://app:x@cluster.example.net/shop?retryWrites=true&w=majority").unwrap();
+        let config =
+            config("mongodb+srv://app:x@cluster.example.net/shop?retryWrites=true&w=majority").unwrap();
         assert_eq!((config.place.as_str(), config.transport), ("cluster.example.net", "TCP with TLS"));
         assert!(!config.names_one_server());
     }

@@ -52,14 +52,20 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         return DurabilityClass::Replicated;
     }
     if *journal == Some(false) {
-        notes.push("Without a journal a crash loses what was written since the last checkpoint, a minute ago.".into());
+        notes.push(
+            "Without a journal a crash loses what was written since the last checkpoint, a minute ago."
+                .into(),
+        );
         return DurabilityClass::Memory;
     }
     if let Some(W::Tagged(name)) = w {
         notes.push(format!("What w={name} waits for is the replica set's own rule; taken for one member."));
     }
     if deployment.mongos {
-        notes.push("A mongos does not say how the shards behind it store; taken for WiredTiger with a journal.".into());
+        notes.push(
+            "A mongos does not say how the shards behind it store; taken for WiredTiger with a journal."
+                .into(),
+        );
     } else if engine.is_none() {
         notes.push(
             "The server does not tell this user its storage engine (serverStatus needs the role clusterMonitor), \
@@ -86,7 +92,12 @@ pub(super) fn writes_for(class: DurabilityClass, asked: &Writes) -> Option<Write
 mod tests {
     use super::*;
 
-    fn class(deployment: &Deployment, engine: Option<&str>, asked: &Writes, default: Option<Writes>) -> DurabilityClass {
+    fn class(
+        deployment: &Deployment,
+        engine: Option<&str>,
+        asked: &Writes,
+        default: Option<Writes>,
+    ) -> DurabilityClass {
         let storage_engine = engine.map(ToOwned::to_owned);
         let evidence = Evidence { deployment, storage_engine, journal: None, default, asked };
         durability(&evidence, &mut Vec::new())
@@ -105,19 +116,33 @@ mod tests {
         let tiger = Some("wiredTiger");
         let nothing = Writes::default();
         assert_eq!(class(&alone(), tiger, &nothing, None), DurabilityClass::PeriodicSync);
-        assert_eq!(class(&alone(), tiger, &writes(Some(W::Nodes(1)), Some(true)), None), DurabilityClass::Synced);
+        assert_eq!(
+            class(&alone(), tiger, &writes(Some(W::Nodes(1)), Some(true)), None),
+            DurabilityClass::Synced
+        );
         // A majority of one server alone is no more than that server.
-        assert_eq!(class(&alone(), tiger, &writes(Some(W::Majority), None), None), DurabilityClass::PeriodicSync);
+        assert_eq!(
+            class(&alone(), tiger, &writes(Some(W::Majority), None), None),
+            DurabilityClass::PeriodicSync
+        );
         let default = writes(Some(W::Nodes(1)), Some(true));
         assert_eq!(class(&alone(), tiger, &nothing, Some(default)), DurabilityClass::Synced);
-        assert_eq!(class(&alone(), Some("inMemory"), &writes(None, Some(true)), None), DurabilityClass::Memory);
+        assert_eq!(
+            class(&alone(), Some("inMemory"), &writes(None, Some(true)), None),
+            DurabilityClass::Memory
+        );
     }
 
     #[test]
     fn what_the_server_does_not_say_is_not_assumed() {
         let asked = writes(None, Some(true));
-        let evidence =
-            Evidence { deployment: &alone(), storage_engine: None, journal: None, default: None, asked: &asked };
+        let evidence = Evidence {
+            deployment: &alone(),
+            storage_engine: None,
+            journal: None,
+            default: None,
+            asked: &asked,
+        };
         let mut notes = Vec::new();
         assert_eq!(durability(&evidence, &mut notes), DurabilityClass::OsCache);
         assert!(notes[0].contains("clusterMonitor"), "{notes:?}");
@@ -134,9 +159,18 @@ mod tests {
         assert_eq!(class(&set(1), tiger, &majority, None), DurabilityClass::Synced);
         // The default since version 5.
         assert_eq!(class(&set(3), tiger, &Writes::default(), Some(majority)), DurabilityClass::Replicated);
-        assert_eq!(class(&set(3), tiger, &writes(Some(W::Nodes(1)), None), None), DurabilityClass::PeriodicSync);
-        assert_eq!(class(&set(3), tiger, &writes(Some(W::Nodes(1)), Some(true)), None), DurabilityClass::Synced);
-        assert_eq!(class(&set(3), tiger, &writes(Some(W::Nodes(2)), None), None), DurabilityClass::Replicated);
+        assert_eq!(
+            class(&set(3), tiger, &writes(Some(W::Nodes(1)), None), None),
+            DurabilityClass::PeriodicSync
+        );
+        assert_eq!(
+            class(&set(3), tiger, &writes(Some(W::Nodes(1)), Some(true)), None),
+            DurabilityClass::Synced
+        );
+        assert_eq!(
+            class(&set(3), tiger, &writes(Some(W::Nodes(2)), None), None),
+            DurabilityClass::Replicated
+        );
     }
 
     #[test]

@@ -74,15 +74,14 @@ fn io_failed(error: &io::Error, config: &Config) -> Error {
             Error::new(ErrorKind::Denied, format!("this user may not connect to {place}"))
         }
         io::ErrorKind::TimedOut => silent(config),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Error::new(
-            ErrorKind::ConnectionLost,
-            format!("the server at {place} closed the connection"),
-        )
-        .hint(if config.transport == "TCP" {
-            "is it running still? A server that wants TLS does so too: tls=true"
-        } else {
-            "is it running still, is it MongoDB, and does it offer TLS?"
-        }),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            Error::new(ErrorKind::ConnectionLost, format!("the server at {place} closed the connection"))
+                .hint(if config.transport == "TCP" {
+                    "is it running still? A server that wants TLS does so too: tls=true"
+                } else {
+                    "is it running still, is it MongoDB, and does it offer TLS?"
+                })
+        }
         // EMFILE and ENFILE have no stable kind.
         _ if matches!(error.raw_os_error(), Some(23 | 24)) => {
             Error::new(ErrorKind::Limit, format!("no more connections from this machine: {error}"))
@@ -156,7 +155,8 @@ mod tests {
 
     #[test]
     fn an_error_of_the_servers_has_its_code_and_says_what_to_do() {
-        let error = server(17_419, "BSONObjectTooLarge", "Resulting document after update is larger than 16777216");
+        let error =
+            server(17_419, "BSONObjectTooLarge", "Resulting document after update is larger than 16777216");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("17419")));
         assert!(error.to_string().contains("smaller payload"), "{error}");
         assert_eq!(server(11_000, "DuplicateKey", "E11000").kind(), ErrorKind::Server);

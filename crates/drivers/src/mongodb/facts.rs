@@ -7,9 +7,7 @@ use super::session::number;
 use kurabe_core::Result;
 use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
-use mongodb::options::{
-    Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern,
-};
+use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
 
 /// The crate that speaks to it.
 const CLIENT: &str = "mongodb crate 3.9.1";
@@ -54,7 +52,9 @@ impl Deployment {
         let no_transactions = match (&ferret, replica_set.is_some() || mongos) {
             (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
             (None, true) if sessions => None,
-            (None, _) => Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned()),
+            (None, _) => {
+                Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned())
+            }
         };
         let members = hello.get_array("hosts").map_or(0, Vec::len);
         let (engine, version, like) = match ferret {
@@ -83,7 +83,8 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     let options = ask(rawdoc! { "getCmdLineOpts": 1 });
     let defaults = ask(rawdoc! { "getDefaultRWConcern": 1 });
     let interval = ask(rawdoc! { "getParameter": 1, "journalCommitInterval": 1 });
-    let storage = at(&options, &["parsed", "storage"]).and_then(Bson::as_document).cloned().unwrap_or_default();
+    let storage =
+        at(&options, &["parsed", "storage"]).and_then(Bson::as_document).cloned().unwrap_or_default();
     let evidence = Evidence {
         deployment,
         storage_engine: at(&status, &["storageEngine", "name"]).and_then(Bson::as_str).map(ToOwned::to_owned),
@@ -104,7 +105,9 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     setting("journalCommitInterval", commit_interval.map(|ms| format!("{ms} ms")));
     setting("replicaSet", deployment.replica_set.clone());
 
-    notes.push("Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned());
+    notes.push(
+        "Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned(),
+    );
     if let Some(reason) = &deployment.no_transactions {
         notes.push(format!("Layout rows is left out: {reason}."));
     }
@@ -196,10 +199,9 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
             set_by: format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document"),
         }),
         // A command is a document too; the larger maxMessageSizeBytes is for several in one message.
-        request_bytes: document.min(deployment.message_bytes.or(document)).map(|most| Limit {
-            most,
-            set_by: "maxBsonObjectSize (a command is a document)".to_owned(),
-        }),
+        request_bytes: document
+            .min(deployment.message_bytes.or(document))
+            .map(|most| Limit { most, set_by: "maxBsonObjectSize (a command is a document)".to_owned() }),
         parameters: None,
     }
 }
@@ -247,7 +249,8 @@ mod tests {
         };
         let member = Deployment::from(&member, &build);
         assert_eq!((member.no_transactions, member.members), (None, 3));
-        let router = Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30, "msg": "isdbgrid" }, &build);
+        let router =
+            Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30, "msg": "isdbgrid" }, &build);
         assert!(router.mongos && router.no_transactions.is_none());
     }
 

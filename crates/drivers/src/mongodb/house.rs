@@ -56,7 +56,8 @@ impl MongoHouse {
 
     /// All documents of the marker; none where there is no marker.
     fn marker(&mut self) -> Result<Vec<Document>> {
-        let found = documents(&mut self.link, rawdoc! { "find": MARKER, "sort": { "_id": 1 }, "batchSize": 10_000 })?;
+        let found =
+            documents(&mut self.link, rawdoc! { "find": MARKER, "sort": { "_id": 1 }, "batchSize": 10_000 })?;
         if found.is_empty() && !exists(&mut self.link, MARKER)? {
             return Ok(found);
         }
@@ -65,7 +66,9 @@ impl MongoHouse {
                 && document.get_str("made_by").is_ok_and(|by| by.starts_with("kurabe "))
                 && number(document, "made_at").is_some_and(|at| at > 0)
         };
-        if found.iter().any(|document| document.get_str("_id").is_ok_and(|id| id == TITLE)) && found.iter().all(ours) {
+        if found.iter().any(|document| document.get_str("_id").is_ok_and(|id| id == TITLE))
+            && found.iter().all(ours)
+        {
             return Ok(found);
         }
         Err(Error::new(ErrorKind::NotOurs, format!("collection {MARKER} is not the one that Kurabe makes"))
@@ -136,7 +139,8 @@ impl Namespace for MongoHouse {
             self.begin_marker()?;
             write(&mut self.link, insert(&entry(&collection.name)))?;
         }
-        self.make(collection).map_err(|error| error.context(format!("cannot make collection {}", collection.name)))
+        self.make(collection)
+            .map_err(|error| error.context(format!("cannot make collection {}", collection.name)))
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
@@ -158,7 +162,8 @@ impl Namespace for MongoHouse {
     }
 
     fn list(&mut self) -> Result<Vec<String>> {
-        let names = self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
+        let names =
+            self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
         Ok(names.filter(|name| Collection::name_is_ours(name)).collect())
     }
 
@@ -242,7 +247,8 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
             return Err(Error::new(ErrorKind::InUse, format!("mongodb: the database is in use by {by}"))
                 .hint("wait for it to end, or use another database; if it was killed, its claim ends within 60 s"));
         }
-        let query = rawdoc! { "_id": CLAIM, "token": other.get_str("token").unwrap_or(""), "renewed": renewed };
+        let query =
+            rawdoc! { "_id": CLAIM, "token": other.get_str("token").unwrap_or(""), "renewed": renewed };
         let ours = rawdoc! { "holder": holder, "token": token, "renewed": now() };
         if write(link, update(&query, ours))? == 1 {
             return Ok(());

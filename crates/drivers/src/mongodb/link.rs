@@ -63,7 +63,8 @@ impl Shared {
             let mut options = config.options().await?;
             options.cmap_event_handler =
                 Some(EventHandler::callback(move |event| connections.connection_event(event)));
-            options.sdam_event_handler = Some(EventHandler::callback(move |event| servers.server_event(event)));
+            options.sdam_event_handler =
+                Some(EventHandler::callback(move |event| servers.server_event(event)));
             Client::with_options(options)
         });
         let client = client.map_err(|error| errors::failed(&error, config, None))?;
@@ -105,7 +106,9 @@ impl Shared {
             id = got().or(id.take());
             match polled {
                 Poll::Ready(Ok(_)) if id.is_some() => Poll::Ready(Ok(true)),
-                Poll::Ready(Ok(_)) => Poll::Ready(Err(mongodb::error::Error::custom("no connection was named"))),
+                Poll::Ready(Ok(_)) => {
+                    Poll::Ready(Err(mongodb::error::Error::custom("no connection was named")))
+                }
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                 Poll::Pending if id.is_some() => Poll::Ready(Ok(false)),
                 Poll::Pending if one => match self.ledger.refusal() {
@@ -203,7 +206,8 @@ impl Drop for Link {
         let mut outstanding = self.ping.take();
         // A connection that is lost the crate closes itself.
         while !self.lost && shared.ledger.has_spare() && Instant::now() < until {
-            let Some(ping) = outstanding.take().or_else(|| shared.send_ping(FAREWELL).ok().map(|(ping, _)| ping))
+            let Some(ping) =
+                outstanding.take().or_else(|| shared.send_ping(FAREWELL).ok().map(|(ping, _)| ping))
             else {
                 break;
             };

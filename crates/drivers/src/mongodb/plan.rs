@@ -31,7 +31,11 @@ pub(super) struct Plan {
 
 /// The name of a field in a document.
 pub(super) fn name(collection: &Collection, field: usize) -> &'static str {
-    if collection.key == [field] { "_id" } else { collection.fields.get(field).map_or("", |field| field.name) }
+    if collection.key == [field] {
+        "_id"
+    } else {
+        collection.fields.get(field).map_or("", |field| field.name)
+    }
 }
 
 impl Plan {
@@ -149,7 +153,9 @@ impl Plan {
                 (Some(RawBsonRef::DateTime(at)), _) => {
                     out.push_time(at.timestamp_millis().saturating_mul(1_000));
                 }
-                (Some(value), FieldType::Timestamp) => out.push_time(whole(value).ok_or_else(|| foreign(name))?),
+                (Some(value), FieldType::Timestamp) => {
+                    out.push_time(whole(value).ok_or_else(|| foreign(name))?)
+                }
                 (Some(value), _) => out.push_int(whole(value).ok_or_else(|| foreign(name))?),
             }
         }
@@ -286,7 +292,12 @@ mod tests {
         Arc::new(Collection::new("kurabe_a", fields, key))
     }
 
-    fn command(operation: &Operation, options: &str, parameters: &[Value<'_>], transaction: bool) -> Document {
+    fn command(
+        operation: &Operation,
+        options: &str,
+        parameters: &[Value<'_>],
+        transaction: bool,
+    ) -> Document {
         let plan = Plan::new(operation, &config(options));
         Document::try_from(plan.command(parameters, transaction).unwrap()).unwrap()
     }
@@ -321,7 +332,10 @@ mod tests {
         assert_eq!(command(&find, "", &ROW[..1], false), expected);
         let insert = command(&Operation::Insert { collection: c.clone() }, "", &ROW, false);
         let document = insert.get_array("documents").unwrap()[0].as_document().unwrap();
-        assert!(document.get_object_id("_id").is_ok() && document.get_str("id").unwrap() == "a", "{document}");
+        assert!(
+            document.get_object_id("_id").is_ok() && document.get_str("id").unwrap() == "a",
+            "{document}"
+        );
         let update = Operation::Update { collection: c, fields: vec![2] };
         let parameters = [Value::Text("y"), Value::Text("a"), Value::Int(1)];
         let expected = doc! {
@@ -335,7 +349,10 @@ mod tests {
         let options = "?w=majority&journal=true&wTimeoutMS=500&readConcernLevel=local";
         let delete = Operation::Delete { collection: collection(vec![0]) };
         let concern = doc! { "w": "majority", "j": true, "wtimeout": 500_i64 };
-        assert_eq!(command(&delete, options, &ROW[..1], false).get_document("writeConcern").unwrap(), &concern);
+        assert_eq!(
+            command(&delete, options, &ROW[..1], false).get_document("writeConcern").unwrap(),
+            &concern
+        );
         assert!(!command(&delete, options, &ROW[..1], true).contains_key("writeConcern"));
         assert!(!command(&delete, "", &ROW[..1], false).contains_key("writeConcern"));
         let count = Operation::Count { collection: collection(vec![0]) };

@@ -20,9 +20,9 @@ pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Suppor
         (Operation::Begin | Operation::Commit | Operation::Rollback, Some(reason)) => {
             Support::No(reason.clone())
         }
-        (Operation::InsertMany { .. }, Some(reason)) => {
-            Support::No(format!("several documents go in all or none only within a transaction, and {reason}"))
-        }
+        (Operation::InsertMany { .. }, Some(reason)) => Support::No(format!(
+            "several documents go in all or none only within a transaction, and {reason}"
+        )),
         _ => Support::Native,
     }
 }
@@ -236,10 +236,12 @@ mod tests {
     #[test]
     fn an_error_within_an_answer_is_an_error() {
         assert_eq!(written(&doc! { "n": 1, "nModified": 0, "ok": 1.0 }), Ok(1));
-        let twice = doc! { "n": 0, "writeErrors": [{"index": 0, "code": 11_000, "errmsg": "E11000 duplicate key"}] };
+        let twice =
+            doc! { "n": 0, "writeErrors": [{"index": 0, "code": 11_000, "errmsg": "E11000 duplicate key"}] };
         let error = written(&twice).unwrap_err();
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("11000")));
-        let alone = doc! { "n": 1, "writeConcernError": {"code": 100, "codeName": "UnsatisfiableWriteConcern"} };
+        let alone =
+            doc! { "n": 1, "writeConcernError": {"code": 100, "codeName": "UnsatisfiableWriteConcern"} };
         assert!(written(&alone).unwrap_err().to_string().contains("members that w= asks for"));
         assert!(written(&doc! { "ok": 1 }).is_err());
     }
