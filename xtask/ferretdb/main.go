@@ -42,6 +42,11 @@ func main() {
 		return
 	}
 
+	// One that was killed leaves its socket behind, which would be in the way.
+	if *socket != "" {
+		_ = os.Remove(*socket)
+	}
+
 	address := fmt.Sprintf("127.0.0.1:%d", *port)
 	listener := ferretdb.ListenerConfig{TCP: address, Unix: *socket}
 	if *cert != "" {

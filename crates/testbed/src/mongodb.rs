@@ -1,5 +1,5 @@
-//! MongoDB where it is installed; else what speaks its protocol: FerretDB with its SQLite backend, which `cargo xtask
-//! setup` builds into the cache.
+//! MongoDB where it is installed; else what speaks its protocol: `FerretDB` with its `SQLite` backend, which
+//! `cargo xtask setup` builds into the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -149,10 +149,8 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
     };
     let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
     // `ok` is a double: 1.0.
-    match answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f") {
-        true => Ok(()),
-        false => Err("it does not answer a ping with ok".to_owned()),
-    }
+    let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
+    ok.then_some(()).ok_or_else(|| "it does not answer a ping with ok".to_owned())
 }
 
 /// Does anyone accept connections there?

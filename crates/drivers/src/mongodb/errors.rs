@@ -37,8 +37,14 @@ pub(super) fn failed(
                 Error::new(ErrorKind::Unreachable, format!("no primary was found at {place}"))
                     .hint("is the replica set's name right, and has it elected a primary?")
             }
-            _ => Error::new(ErrorKind::Unreachable, format!("no server was found at {place}"))
-                .hint("is it running, and are host and port right?"),
+            // Somebody listens there, or a firewall swallows what is sent.
+            _ => Error::new(ErrorKind::Timeout, format!("{place} does not answer as MongoDB does")).hint(
+                if config.transport == "TCP" {
+                    "is it MongoDB? A server that wants TLS is silent too: tls=true"
+                } else {
+                    "is it MongoDB, and does it offer TLS?"
+                },
+            ),
         },
         Kind::ConnectionPoolCleared { .. } => match failure {
             Some(failure) => failed(failure, config, None),

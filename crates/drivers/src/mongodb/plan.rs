@@ -74,10 +74,8 @@ impl Plan {
 
     fn fill(&self, out: &mut Writer, collection: &Collection, parameters: &[Value<'_>]) -> Result<()> {
         let key = |fields: &[Value<'_>]| -> Result<()> {
-            match collection.key.iter().any(|at| fields.get(*at) == Some(&Value::Null)) {
-                true => Err(null_in_key(collection)),
-                false => Ok(()),
-            }
+            let null = collection.key.iter().any(|at| fields.get(*at) == Some(&Value::Null));
+            if null { Err(null_in_key(collection)) } else { Ok(()) }
         };
         match &self.operation {
             Operation::Get { .. } | Operation::Delete { .. } => self.query(out, &collection.key, parameters),

@@ -14,6 +14,14 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a command may be larger than the largest document: `BSONObjMaxInternalSize` in MongoDB's source.
+const COMMAND_ROOM: u64 = 16 * 1_024;
+
+fn too_large(bytes: usize) -> Error {
+    Error::new(ErrorKind::Limit, format!("mongodb: a request of {bytes} bytes is more than the server takes"))
+        .hint("a document holds at most 16 MB: use a smaller payload")
+}
+
 /// Whether MongoDB has an operation in a deployment of this kind.
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
@@ -149,7 +157,16 @@ impl Session for MongoSession {
         out.clear();
         let plan = self.slots.get(prepared)?;
         check_parameters(plan.operation.name(), plan.operation.parameters(), parameters.len())?;
-        let command = |plan: &Plan| plan.command(parameters, self.transaction.is_some());
+        let most = self.deployment.document_bytes.map(|most| most + COMMAND_ROOM);
+        let in_transaction = self.transaction.is_some();
+        let command = |plan: &Plan, in_transaction: bool| {
+            let command = plan.command(parameters, in_transaction)?;
+            let bytes = command.as_bytes().len();
+            match most {
+                Some(most) if bytes as u64 > most => Err(too_large(bytes)),
+                _ => Ok(command),
+            }
+        };
         match plan.operation {
             Operation::Begin => return self.begin(),
             Operation::Commit => return self.end(true),
@@ -157,7 +174,7 @@ impl Session for MongoSession {
             Operation::Ping => return self.link.run(rawdoc! { "ping": 1 }).map(drop),
             Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
                 let counts = matches!(plan.operation, Operation::Count { .. });
-                let command = command(plan)?;
+                let command = command(plan, in_transaction)?;
                 self.read(prepared, command, out).inspect_err(|_| out.clear())?;
                 if counts && out.rows() == 0 {
                     // No documents make no group, thus no sum.
@@ -167,13 +184,13 @@ impl Session for MongoSession {
                 return Ok(());
             }
             Operation::InsertMany { .. } => {
-                let command = plan.command(parameters, true)?;
+                let command = command(plan, true)?;
                 out.set_affected(self.insert_many(command)?);
                 return Ok(());
             }
             _ => {}
         }
-        let command = command(plan)?;
+        let command = command(plan, in_transaction)?;
         out.set_affected(self.write(command)?);
         Ok(())
     }
