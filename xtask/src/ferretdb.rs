@@ -1,5 +1,5 @@
-//! A server of MongoDB's protocol for tests, since no distribution has a MongoDB: FerretDB with its SQLite backend,
-//! built from the program and the pinned versions in `xtask/ferretdb`.
+//! A server of MongoDB's protocol for tests, since no distribution has a MongoDB: `FerretDB` with its `SQLite`
+//! backend, built from the program and the pinned versions in `xtask/ferretdb`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ use super::config::{Config, W, Writes};
 use super::durability::{Evidence, durability};
 use super::link::Link;
 use super::session::number;
+use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use kurabe_core::Result;
 use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
@@ -78,11 +79,15 @@ impl Deployment {
 /// Asks the server. What this user may not ask is left out, and the class is then the lower one.
 pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFacts> {
     let config = link.shared.config.clone();
-    let mut ask = |command: RawDocumentBuf| link.administer(command).unwrap_or_default();
-    let status = ask(rawdoc! { "serverStatus": 1 });
-    let options = ask(rawdoc! { "getCmdLineOpts": 1 });
-    let defaults = ask(rawdoc! { "getDefaultRWConcern": 1 });
-    let interval = ask(rawdoc! { "getParameter": 1, "journalCommitInterval": 1 });
+    let mut ask = |command: RawDocumentBuf| match link.administer(command) {
+        // One that is not there any more will not answer the next question either.
+        Err(error) if matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable) => Err(error),
+        answer => Ok(answer.unwrap_or_default()),
+    };
+    let status = ask(rawdoc! { "serverStatus": 1 })?;
+    let options = ask(rawdoc! { "getCmdLineOpts": 1 })?;
+    let defaults = ask(rawdoc! { "getDefaultRWConcern": 1 })?;
+    let interval = ask(rawdoc! { "getParameter": 1, "journalCommitInterval": 1 })?;
     let storage =
         at(&options, &["parsed", "storage"]).and_then(Bson::as_document).cloned().unwrap_or_default();
     let evidence = Evidence {
@@ -224,7 +229,7 @@ pub(super) fn transaction_options(config: &Config) -> TransactionOptions {
     });
     TransactionOptions::builder()
         .write_concern((*writes != Writes::default()).then_some(concern))
-        .read_concern(level.map(|level| ReadConcern::from(level)))
+        .read_concern(level.map(ReadConcern::from))
         .build()
 }
 

@@ -1,6 +1,7 @@
 //! What the crate says of its connections: which of them belong to a session, and why no server was found.
 
-use mongodb::error::{Error, ErrorKind};
+use mongodb::error::Error;
+use mongodb::error::ErrorKind::{InvalidResponse, InvalidTlsConfig, Io};
 use mongodb::event::cmap::CmapEvent;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::ServerAddress;
@@ -94,10 +95,9 @@ impl Ledger {
         if self.answered.load(Ordering::Relaxed) {
             return None;
         }
-        self.failure().filter(|error| match &*error.kind {
-            ErrorKind::Io(_) | ErrorKind::InvalidResponse { .. } | ErrorKind::InvalidTlsConfig { .. } => true,
-            _ => false,
-        })
+        let is_final =
+            |error: &Error| matches!(&*error.kind, Io(_) | InvalidResponse { .. } | InvalidTlsConfig { .. });
+        self.failure().filter(is_final)
     }
 }
 

@@ -152,7 +152,7 @@ impl Plan {
                     out.push_time(at.timestamp_millis().saturating_mul(1_000));
                 }
                 (Some(value), FieldType::Timestamp) => {
-                    out.push_time(whole(value).ok_or_else(|| foreign(name))?)
+                    out.push_time(whole(value).ok_or_else(|| foreign(name))?);
                 }
                 (Some(value), _) => out.push_int(whole(value).ok_or_else(|| foreign(name))?),
             }
