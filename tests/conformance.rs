@@ -20,6 +20,7 @@ fn conforms(url: &str) {
     rows::a_second_row_of_a_key_is_refused(&subject);
     rows::absent_rows_are_no_error_and_affected_rows_are_counted(&subject);
     rows::many_rows_go_in_together_or_not_at_all(&subject);
+    rows::each_row_of_a_request_goes_in_or_is_refused(&subject);
     rows::rows_of_a_part_of_the_key_come_in_order(&subject);
     rules::preparing_a_thousand_times_leaves_nothing_behind(&subject);
     rules::a_wrong_call_is_an_error_and_the_session_goes_on(&subject);
@@ -137,5 +138,14 @@ fn mariadb() {
 fn postgres() {
     if let Some(server) = testing::server("postgres") {
         both_clients_conform(server.url());
+    }
+}
+
+#[test]
+fn couchdb() {
+    if let Some(server) = testing::server("couchdb") {
+        conforms(server.url());
+        // Its databases may have names of their own, beside those of another run.
+        conforms(&format!("{}/test/part_", server.url()));
     }
 }

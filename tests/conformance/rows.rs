@@ -248,6 +248,25 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
     assert_eq!(data(session, &collection, "id 49").as_deref(), Some(&b"id 49"[..]), "{}", subject.url);
 }
 
+pub(super) fn each_row_of_a_request_goes_in_or_is_refused(subject: &Subject) {
+    let collection = subject.make_plain("each");
+    let each = Operation::InsertEach { collection: collection.clone(), rows: 3 };
+    if !subject.has(&each) {
+        return;
+    }
+    let mut session = subject.session();
+    let session = session.as_mut();
+    let row = |id: &'static str| [Value::Text(id), Value::Bytes(id.as_bytes())];
+    let first = ["a", "b", "c"].map(row).concat();
+    assert_eq!(affected(session, &each, &first), 3, "{}", subject.url);
+    let error = run(session, &each, &["d", "b", "e"].map(row).concat()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+    assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{}: {error}", subject.url);
+    for id in ["a", "b", "c"] {
+        assert_eq!(data(session, &collection, id).as_deref(), Some(id.as_bytes()), "{}", subject.url);
+    }
+}
+
 pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
     let fields = [
         ("id", FieldType::Text { max: 40 }),

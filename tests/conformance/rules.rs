@@ -46,6 +46,7 @@ pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subjec
         get(&collection, &[1, 0]),
         insert(&collection),
         Operation::InsertMany { collection: c(), rows: 3 },
+        Operation::InsertEach { collection: c(), rows: 3 },
         put(&collection),
         Operation::Update { collection: c(), fields: vec![1] },
         Operation::Delete { collection: c() },

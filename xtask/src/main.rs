@@ -5,6 +5,7 @@ mod apt;
 mod bench;
 mod ferretdb;
 mod mysql_root;
+mod pouchdb;
 mod setup;
 mod shell;
 mod test;

@@ -1,5 +1,7 @@
 //! `cargo xtask setup`: the servers that tests need, from the distribution's packages, MySQL from Debian's development
 //! suite, since its stable suites have none, and a stand-in for MongoDB, which no suite has.
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's
+//! development suite, since its stable suites have none; and what stands in for CouchDB, from npm.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +9,7 @@ use std::time::Instant;
 
 use crate::shell::Root;
 use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, programs};
+use crate::{Outcome, apt, in_ci, mysql_root, pouchdb, programs};
 
 /// A server of the distribution's: its package, and how to see that it is there.
 struct Server {
@@ -37,7 +40,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in) are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in) are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),
@@ -51,6 +54,8 @@ fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
     let (mysql, mongodb) = (mysql(), ferretdb::there());
     if missing.is_empty() && mysql && mongodb {
+    let (mysql, couchdb) = (mysql(), pouchdb::there());
+    if missing.is_empty() && mysql && couchdb {
         return Vec::new();
     }
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
@@ -82,6 +87,14 @@ fn install() -> Vec<String> {
     if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
         let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";
         problems.push(format!("mongodb is missing ({why}); to get it: {how}"));
+    if !couchdb {
+        let install = |packages: &[&str]| match cannot {
+            Some(why) => Err(format!("no {}, and {why}", packages.join(", no "))),
+            None => apt::install(root, packages),
+        };
+        if let Err(why) = pouchdb::make(install) {
+            problems.push(format!("couchdb is missing ({why}); to get it: {}", pouchdb::how(root)));
+        }
     }
     problems
 }

@@ -35,6 +35,14 @@ pub enum Operation {
         /// How many rows.
         rows: usize,
     },
+    /// Adds rows in one request, each on its own: where one is refused, which is an error, others may have gone in. What
+    /// a database without [`Operation::InsertMany`] may have to load many rows. Parameters and reply as there.
+    InsertEach {
+        /// Where to.
+        collection: Arc<Collection>,
+        /// How many rows.
+        rows: usize,
+    },
     /// Adds a row or replaces the one with its key. Parameters: every field.
     Put {
         /// Where to.
@@ -80,6 +88,7 @@ impl Operation {
             Self::Get { .. } => "Get",
             Self::Insert { .. } => "Insert",
             Self::InsertMany { .. } => "InsertMany",
+            Self::InsertEach { .. } => "InsertEach",
             Self::Put { .. } => "Put",
             Self::Update { .. } => "Update",
             Self::Delete { .. } => "Delete",
@@ -95,6 +104,7 @@ impl Operation {
             Self::Get { collection, .. }
             | Self::Insert { collection }
             | Self::InsertMany { collection, .. }
+            | Self::InsertEach { collection, .. }
             | Self::Put { collection }
             | Self::Update { collection, .. }
             | Self::Delete { collection }
@@ -109,7 +119,9 @@ impl Operation {
             Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Count { .. } => 0,
             Self::Get { collection, .. } | Self::Delete { collection } => collection.key.len(),
             Self::Insert { collection } | Self::Put { collection } => collection.fields.len(),
-            Self::InsertMany { collection, rows } => collection.fields.len() * rows,
+            Self::InsertMany { collection, rows } | Self::InsertEach { collection, rows } => {
+                collection.fields.len() * rows
+            }
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
         }

@@ -14,6 +14,7 @@ pub static DRIVERS: &[&DriverInfo] = &[
     &crate::redis::INFO,
     &crate::mongodb::INFO,
     &crate::memcached::INFO,
+    &crate::couchdb::INFO,
     &crate::null::INFO,
 ];
 

@@ -9,6 +9,7 @@
 //! distribution lacks.
 
 mod account;
+mod couchdb;
 mod engine;
 mod error;
 mod folder;

@@ -1,7 +1,7 @@
 //! The kinds of server that can be started: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, mariadb, memcached, mongodb, mysql, postgres, redis};
+use crate::{TestbedError, couchdb, mariadb, memcached, mongodb, mysql, postgres, redis};
 
 static ENGINES: &[&dyn Engine] = &[
     &mysql::MySql, //
@@ -11,6 +11,7 @@ static ENGINES: &[&dyn Engine] = &[
     &redis::Redis { name: "redis", program: "redis-server" },
     &redis::Redis { name: "valkey", program: "valkey-server" },
     &mongodb::MongoDb,
+    &couchdb::CouchDb,
 ];
 
 /// The names that [`crate::start`] takes.

@@ -153,6 +153,26 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
     ok.then_some(()).ok_or_else(|| "it does not answer a ping with ok".to_owned())
 }
 
+/// Asks an HTTP server on a port of 127.0.0.1 for a path, and gives what it answers where it answers 200.
+pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
+    let ask = || -> io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        stream.take(65_536).read_to_end(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().map_err(|error| format!("port {port} ({error})"))?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    match answer.split_whitespace().nth(1) {
+        Some("200") => Ok(answer),
+        Some(status) => Err(format!("it answers {status}")),
+        None => Err("what answers is no HTTP server".to_owned()),
+    }
+}
+
 /// Does anyone accept connections there?
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));

@@ -25,6 +25,7 @@ fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
         ("memcached", "memcached"),
         ("mysql", "MySQL"),
         ("mongodb", "MongoDB"),
+        ("couchdb", "Node.js"),
     ] {
         let output = bare(&["up", engine]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -46,6 +47,7 @@ fn what_is_available_is_listed_with_what_is_missing() {
 fn an_unknown_engine_is_answered_with_those_that_are_known() {
     let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
     assert!(error.to_string().contains("mysql, mariadb, postgres, memcached, redis, valkey"), "{error}");
+    assert!(error.to_string().contains("mysql, mariadb, postgres, memcached, couchdb"), "{error}");
 }
 
 #[test]

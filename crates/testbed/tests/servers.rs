@@ -25,6 +25,8 @@ fn answers(server: &Server) -> bool {
     let mut stream = connect(server);
     if server.url().starts_with("postgres") {
         stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    } else if server.url().starts_with("couchdb") {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     } else if server.url().starts_with("memcached") {
         stream.write_all(b"version\r\n").unwrap();
     } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
@@ -131,6 +133,11 @@ fn valkey_lives_and_goes() {
 #[test]
 fn mongodb_lives_and_goes() {
     lives_and_goes("mongodb");
+}
+
+#[test]
+fn couchdb_lives_and_goes() {
+    lives_and_goes("couchdb");
 }
 
 /// Every TCP socket that the server's process holds is bound to 127.0.0.1.
@@ -270,6 +277,28 @@ fn redis_asks_for_the_password_after_every_start() {
     server.restart().unwrap();
     assert!(refuses());
     hides_the_password(&server, "pass'word\\");
+}
+
+#[test]
+fn couchdb_asks_for_the_password_and_keeps_it() {
+    let Some(server) = testing::server_with("couchdb", |options| options.with_password("pass\"word\\"))
+    else {
+        return;
+    };
+    assert!(server.url().contains("kurabe@"), "{}", server.url());
+    let mut stream = connect(&server);
+    stream.write_all(b"GET /_config HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 401") || text.starts_with("HTTP/1.1 404"), "{text}");
+    // It is written once by us, and again by the server, as a hash.
+    eventually("the password is hashed", || {
+        let files = std::fs::read_dir(server.dir()).unwrap().flatten();
+        !files
+            .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+            .any(|text| text.contains("word\\"))
+    });
+    hides_the_password(&server, "word\\");
 }
 
 /// Neither in any argument list of the server's, nor in any file of its folder.

@@ -114,7 +114,7 @@ impl Work {
                 self.write(table, parameters, true)?;
                 out.set_affected(1);
             }
-            Operation::InsertMany { rows, .. } => {
+            Operation::InsertMany { rows, .. } | Operation::InsertEach { rows, .. } => {
                 self.insert_all(table, parameters)?;
                 out.set_affected(*rows as u64);
             }

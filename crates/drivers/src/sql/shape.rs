@@ -26,7 +26,9 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
             shape.gives = kinds(collection, fields)?;
         }
         Operation::Insert { collection } | Operation::Put { collection } => shape.takes = all(collection),
-        Operation::InsertMany { collection, rows } => shape.takes = all(collection).repeat(*rows),
+        Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
+            shape.takes = all(collection).repeat(*rows);
+        }
         Operation::Update { collection, fields } => {
             shape.takes = kinds(collection, fields)?;
             shape.takes.extend(kinds(collection, &collection.key)?);

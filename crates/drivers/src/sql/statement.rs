@@ -24,7 +24,10 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             sql
         }
         Operation::Insert { collection } => insert(d, collection, 1)?,
-        Operation::InsertMany { collection, rows } => insert(d, collection, *rows)?,
+        // One statement is all or none, which is more than `InsertEach` asks for.
+        Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
+            insert(d, collection, *rows)?
+        }
         Operation::Put { collection } => insert(d, collection, 1)? + &(d.upsert)(d, collection),
         Operation::Update { collection, fields } => {
             let mut sql = format!("UPDATE {} SET ", d.quoted(&collection.name));

@@ -53,27 +53,41 @@ impl Store {
         Operation::Insert { collection: Arc::clone(&self.collection) }
     }
 
-    fn insert_many(&self, rows: u64) -> Operation {
+    /// Several rows in one request; `together` where it must be all or none.
+    fn insert_several(&self, rows: u64, together: bool) -> Operation {
         if rows == 1 {
             return self.insert();
         }
-        Operation::InsertMany { collection: Arc::clone(&self.collection), rows: rows as usize }
+        let (collection, rows) = (Arc::clone(&self.collection), rows as usize);
+        if together {
+            Operation::InsertMany { collection, rows }
+        } else {
+            Operation::InsertEach { collection, rows }
+        }
     }
 
-    /// Adds all rows, several in a request and many in a transaction as far as the database has either.
+    /// Adds all rows, several in a request and many in a transaction as far as the database has either. A request need
+    /// not be all or none: after an error there is nothing to measure, and what was loaded is counted and read back.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
         let transaction = match prepare_if_supported(session, &Operation::Begin)? {
             Some(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
             None => None,
         };
-        let many = prepare_if_supported(session, &self.insert_many(REQUEST_ROWS.min(self.records)))?;
-        let step = if many.is_some() { REQUEST_ROWS.min(self.records) } else { 1 };
+        let most = REQUEST_ROWS.min(self.records);
+        let together = prepare_if_supported(session, &self.insert_several(most, true))?;
+        let is_together = together.is_some();
+        let many = match together {
+            Some(many) => Some(many),
+            None => prepare_if_supported(session, &self.insert_several(most, false))?,
+        };
+        let step = if many.is_some() { most } else { 1 };
         let whole = match many {
             Some(many) => many,
             None => session.prepare(&self.insert())?,
         };
         let rest = self.records % step;
-        let rest = if rest > 0 { Some(session.prepare(&self.insert_many(rest))?) } else { None };
+        let rest =
+            if rest > 0 { Some(session.prepare(&self.insert_several(rest, is_together))?) } else { None };
         let mut data = vec![Vec::new(); step as usize];
         let mut reply = Reply::new();
         let mut done = 0;

@@ -1,0 +1,189 @@
+//! How a CouchDB is reached, and as whom: from the URL, and `COUCHDB_USER` and `COUCHDB_PASSWORD` for what it leaves
+//! open, the names that CouchDB's own container image uses.
+
+use crate::wire::{Place, tls};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kurabe_core::secret::Secret;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+
+const PORT: u16 = 5984;
+const PORT_TLS: u16 = 6984;
+
+/// Everything that a connection needs. Its `Debug` holds no password.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) place: Place,
+    /// `http://host:port`
+    pub(super) base: String,
+    pub(super) user: Option<String>,
+    /// The value of the header `Authorization`, where there is a user.
+    pub(super) authorization: Option<Secret>,
+    /// What the names of our databases begin with, before `kurabe_`.
+    pub(super) prefix: String,
+    /// None for plain HTTP.
+    pub(super) tls: Option<TlsConfig>,
+}
+
+impl Config {
+    pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
+        Self::new(url, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let tls = tls(url)?;
+        let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
+        if host.contains(['/', '\\', '?', '#', '@', ' ']) {
+            return Err(Error::usage(format!("{}: '{host}' is no name of a host", url.scheme)));
+        }
+        let port = url.port.unwrap_or(if tls.is_some() { PORT_TLS } else { PORT });
+        let place = Place::Tcp { host, port };
+        let user = url.user.clone().or_else(|| variable("COUCHDB_USER"));
+        let password = url.password.clone().or_else(|| variable("COUCHDB_PASSWORD").map(Secret::new));
+        let authorization = match (&user, password) {
+            (None, None) => None,
+            (None, Some(_)) if url.password.is_none() => None,
+            (None, Some(_)) => {
+                return Err(Error::usage(format!("{}: a password without a user", url.scheme))
+                    .hint("write couchdb://user:password@host"));
+            }
+            (Some(user), _) if user.contains(':') => {
+                return Err(Error::usage(format!("{}: a user's name holds no ':' in HTTP", url.scheme)));
+            }
+            (Some(user), password) => {
+                let both = format!("{user}:{}", password.as_ref().map_or("", Secret::expose));
+                Some(Secret::new(format!("Basic {}", STANDARD.encode(both))))
+            }
+        };
+        Ok(Self {
+            base: format!("{}://{place}", if tls.is_some() { "https" } else { "http" }),
+            place,
+            user,
+            authorization,
+            prefix: prefix(url)?,
+            tls,
+        })
+    }
+
+    /// A database of ours as it stands in a path: `/prefix%2Fkurabe_a`.
+    pub(super) fn path(&self, collection: &str) -> String {
+        let mut path = "/".to_owned();
+        escape(&mut path, &self.prefix);
+        escape(&mut path, collection);
+        path
+    }
+}
+
+/// Appends a text as a part of a URL: all but letters, digits and `-._~` is escaped (RFC 3986, section 2.3).
+pub(super) fn escape(out: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
+        }
+    }
+}
+
+/// The first part of our databases' names: what CouchDB allows, and a letter first.
+fn prefix(url: &TargetUrl) -> Result<String> {
+    let prefix = url.path.clone();
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_$()+-/".contains(&b);
+    let begins = prefix.is_empty() || prefix.starts_with(|c: char| c.is_ascii_lowercase());
+    if begins && prefix.bytes().all(plain) && prefix.len() <= 100 {
+        return Ok(prefix);
+    }
+    Err(Error::usage(format!("{}: '{prefix}' cannot be what names of databases begin with", url.scheme)).hint(
+        "CouchDB allows lower case letters, digits and _$()+-/, a letter first; leave it out for plain kurabe_… names",
+    ))
+}
+
+/// `couchdbs:` means TLS with a known authority; `?tls=` says otherwise.
+fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
+    let mut url = url.clone();
+    if url.scheme == "couchdbs" && url.option("tls").is_none() {
+        url.options.insert("tls".to_owned(), "verify".to_owned());
+    }
+    match (tls::Mode::from_url(&url)?, url.scheme.as_str()) {
+        (tls::Mode::Off, "couchdbs") => {
+            Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"))
+        }
+        (tls::Mode::Off, _) => Ok(None),
+        (tls::Mode::Require(_), _) => Ok(Some(TlsConfig::builder().disable_verification(true).build())),
+        (tls::Mode::Verify { ca, .. }, _) => {
+            let roots = ca.map_or(Ok(RootCerts::WebPki), roots)?;
+            Ok(Some(TlsConfig::builder().root_certs(roots).build()))
+        }
+    }
+}
+
+fn roots(ca: PathBuf) -> Result<RootCerts> {
+    let bad = |why: String| Error::new(ErrorKind::Usage, format!("ca={}: {why}", ca.display()));
+    let text = std::fs::read(&ca).map_err(|error| bad(error.to_string()))?;
+    let mut certificates: Vec<Certificate<'static>> = Vec::new();
+    for item in ureq::tls::parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| bad(error.to_string()))? {
+            certificates.push(certificate);
+        }
+    }
+    Ok(RootCerts::Specific(Arc::new(certificates)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<Config> {
+        let variable = |name: &str| match name {
+            "COUCHDB_USER" => Some("env".to_owned()),
+            "COUCHDB_PASSWORD" => Some("from-env".to_owned()),
+            _ => None,
+        };
+        Config::new(&TargetUrl::parse(url)?, &variable)
+    }
+
+    #[test]
+    fn a_url_says_where_and_as_whom() {
+        let one = config("couchdb://al:p%3Aw@db:1234/shop%2Fa_").unwrap();
+        assert_eq!(one.base, "http://db:1234");
+        assert_eq!(one.path("kurabe_a"), "/shop%2Fa_kurabe_a");
+        assert_eq!(one.authorization.as_ref().map(Secret::expose), Some("Basic YWw6cDp3"));
+        assert!(!format!("{one:?}").contains("YWw6cDp3"), "{one:?}");
+        let two = config("couchdbs://[::1]").unwrap();
+        assert_eq!((two.base.as_str(), two.tls.is_some()), ("https://[::1]:6984", true));
+        assert_eq!(two.user.as_deref(), Some("env"));
+        assert_eq!(config("couchdb:").unwrap().base, "http://127.0.0.1:5984");
+        assert!(config("couchdb://h?tls=require").unwrap().tls.unwrap().disable_verification());
+    }
+
+    #[test]
+    fn a_url_without_a_user_needs_none() {
+        let url = TargetUrl::parse("couchdb://h").unwrap();
+        assert!(Config::new(&url, &|_| None).unwrap().authorization.is_none());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (url, part) in [
+            ("couchdb://h/Shop", "begin with"),
+            ("couchdb://h/1a", "begin with"),
+            ("couchdb://h/a?tls=prefer", "tls=prefer"),
+            ("couchdbs://h?tls=off", "write couchdb:"),
+            ("couchdb://a%3Ab:secret@h", "no ':'"),
+            ("couchdbs://h?ca=/nonexistent/ca.pem", "/nonexistent/ca.pem"),
+        ] {
+            let error = config(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{url}: {error}");
+            assert!(
+                error.to_string().contains(part) && !error.to_string().contains("secret"),
+                "{url}: {error}"
+            );
+        }
+    }
+}

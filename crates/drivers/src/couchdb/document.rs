@@ -1,0 +1,385 @@
+//! Rows as JSON documents.
+//!
+//! The fields of the key are in the document's id and nowhere else; each other field has its name. Text is a string,
+//! bytes are a string in base64, no value is `null`. Whole numbers and moments (microseconds since 1970) are numbers as
+//! far as a JavaScript engine keeps them, which is ±(2^53 − 1), and decimal strings beyond: PouchDB Server is one, and
+//! so is whatever reads a CouchDB from a browser.
+
+use super::id;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kurabe_core::collection::{Collection, FieldType};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::io::Write as _;
+
+/// The largest whole number that every JSON reader keeps: 2^53 − 1 (RFC 8259, section 6).
+const LARGEST: u64 = (1 << 53) - 1;
+
+/// Appends a field's value.
+pub(super) fn push_value(out: &mut Vec<u8>, kind: FieldType, value: &Value<'_>) -> Result<()> {
+    match (kind, value) {
+        (_, Value::Null) => out.extend_from_slice(b"null"),
+        (FieldType::Int | FieldType::Timestamp, Value::Int(n) | Value::Time(n)) => {
+            let quote = if n.unsigned_abs() > LARGEST { "\"" } else { "" };
+            // Writing to a vector cannot fail.
+            let _ = write!(out, "{quote}{n}{quote}");
+        }
+        (FieldType::Text { .. } | FieldType::LongText, Value::Text(text)) => push_text(out, text),
+        (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Text(text)) => {
+            push_base64(out, text.as_bytes())?
+        }
+        (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Bytes(bytes)) => push_base64(out, bytes)?,
+        _ => return Err(Error::new(ErrorKind::Internal, "a parameter is not of its field's type")),
+    }
+    Ok(())
+}
+
+/// Appends a string with its quotes.
+pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
+    // A string is always valid JSON, and a vector takes whatever comes.
+    let _ = serde_json::to_writer(out, text);
+}
+
+fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    let too_long = || Error::new(ErrorKind::Limit, "a value that is too long for memory");
+    let length = base64::encoded_len(bytes.len(), true).ok_or_else(too_long)?;
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start + length, 0);
+    STANDARD.encode_slice(bytes, &mut out[start..]).map_err(|_| too_long())?;
+    out.push(b'"');
+    Ok(())
+}
+
+/// Appends a document, member by member.
+pub(super) struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins with the revision that the document replaces, if any.
+    pub(super) fn new(out: &'a mut Vec<u8>, revision: Option<&str>) -> Self {
+        out.push(b'{');
+        let mut writer = Self { out, empty: true };
+        if let Some(revision) = revision {
+            push_text(writer.name("_rev"), revision);
+        }
+        writer
+    }
+
+    /// Appends a field's name and gives where its value goes.
+    pub(super) fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        push_text(self.out, name);
+        self.out.push(b':');
+        self.out
+    }
+
+    pub(super) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A value as it lies in an answer; text is not copied unless it holds escapes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Json<'a> {
+    Null,
+    Int(i64),
+    Text(Cow<'a, str>),
+    /// Whatever no document of ours holds.
+    Other,
+}
+
+impl Json<'_> {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn into_owned(self) -> Json<'static> {
+        match self {
+            Self::Null => Json::Null,
+            Self::Int(n) => Json::Int(n),
+            Self::Text(text) => Json::Text(Cow::Owned(text.into_owned())),
+            Self::Other => Json::Other,
+        }
+    }
+
+    /// Appends it as JSON once more.
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null | Self::Other => out.extend_from_slice(b"null"),
+            Self::Int(n) => {
+                let _ = write!(out, "{n}");
+            }
+            Self::Text(text) => push_text(out, text),
+        }
+    }
+
+    /// Appends it to the current row of a reply as a field of this type.
+    fn reply(&self, kind: FieldType, out: &mut Reply) -> Option<()> {
+        match (kind, self) {
+            (_, Self::Null) => out.push_null(),
+            (FieldType::Int, _) => out.push_int(self.number()?),
+            (FieldType::Timestamp, _) => out.push_time(self.number()?),
+            (FieldType::Text { .. } | FieldType::LongText, Self::Text(text)) => {
+                out.push_bytes(text.as_bytes())
+            }
+            (_, Self::Text(text)) => {
+                out.push_bytes_with(|bytes| STANDARD.decode_vec(text.as_bytes(), bytes)).ok()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn number(&self) -> Option<i64> {
+        match self {
+            Self::Int(n) => Some(*n),
+            Self::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json<'de>, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Json<'de>, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_i64<E>(self, n: i64) -> Result<Json<'de>, E> {
+        Ok(Json::Int(n))
+    }
+
+    fn visit_u64<E>(self, n: u64) -> Result<Json<'de>, E> {
+        Ok(i64::try_from(n).map_or(Json::Other, Json::Int))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Json<'de>, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Json<'de>, A::Error> {
+        while all.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Json::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Json<'de>, A::Error> {
+        while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Json::Other)
+    }
+}
+
+/// An object: its members in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Object<'a>(Vec<(Json<'a>, Json<'a>)>);
+
+impl<'a> Object<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&Json<'a>> {
+        self.0.iter().find(|(known, _)| known.text() == Some(name)).map(|(_, value)| value)
+    }
+
+    /// A member that is text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Json::text)
+    }
+
+    /// A member that is a whole number, or text that is one, as settings are.
+    pub(super) fn number(&self, name: &str) -> Option<i64> {
+        self.get(name).and_then(Json::number)
+    }
+
+    /// Appends the document to a reply, as a row of these fields.
+    pub(super) fn reply(&self, collection: &Collection, fields: &[usize], out: &mut Reply) -> Result<()> {
+        let id = self.text("_id").ok_or_else(|| Error::mismatch("a document came without its id"))?;
+        for &position in fields {
+            let field = &collection.fields[position];
+            if let Some(place) = collection.key.iter().position(|key| *key == position) {
+                id::reply(id, place, field.kind, out)?;
+                continue;
+            }
+            let value = self.get(field.name).unwrap_or(&Json::Null);
+            value.reply(field.kind, out).ok_or_else(|| {
+                Error::mismatch(format!("field {} of document '{id}' is not what was stored", field.name))
+            })?;
+        }
+        out.end_row();
+        Ok(())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some(member) = all.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// The answer of `_all_docs`.
+#[derive(Debug, Deserialize)]
+pub(super) struct AllDocs<'a> {
+    #[serde(borrow)]
+    pub(super) rows: Vec<Listed<'a>>,
+}
+
+/// One document of `_all_docs`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed<'a> {
+    #[serde(borrow)]
+    pub(super) id: Cow<'a, str>,
+    /// Where documents were asked for; `null` for one that went meanwhile.
+    #[serde(borrow, default)]
+    pub(super) doc: Option<Object<'a>>,
+}
+
+/// The answer of `_find`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Found<'a> {
+    #[serde(borrow)]
+    pub(super) docs: Vec<Object<'a>>,
+}
+
+/// Reads an answer that must be JSON of this form.
+pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| {
+        Error::new(ErrorKind::Protocol, format!("what the server answered is not CouchDB's JSON: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::collection::Field;
+    use proptest::prelude::*;
+
+    fn collection() -> Collection {
+        let fields = [
+            ("id", FieldType::Text { max: 9 }),
+            ("word", FieldType::LongText),
+            ("data", FieldType::LongBytes),
+            ("number", FieldType::Int),
+            ("at", FieldType::Timestamp),
+        ];
+        Collection::new("kurabe_a", fields.map(|(name, kind)| Field { name, kind }).to_vec(), vec![0])
+    }
+
+    fn written(row: &[Value<'_>]) -> Vec<u8> {
+        let (mut out, collection) = (Vec::new(), collection());
+        let mut writer = Writer::new(&mut out, Some("1-a"));
+        push_text(writer.name("_id"), "!k");
+        for (field, value) in collection.fields.iter().zip(row).skip(1) {
+            push_value(writer.name(field.name), field.kind, value).unwrap();
+        }
+        writer.end();
+        out
+    }
+
+    #[test]
+    fn a_row_is_a_document_that_an_application_could_read() {
+        let row = [
+            Value::Null,
+            Value::Text("a\"ü\n"),
+            Value::Bytes(b"\0\xff"),
+            Value::Int(-5),
+            Value::Time(1 << 53),
+        ];
+        assert_eq!(
+            String::from_utf8(written(&row)).unwrap(),
+            r#"{"_rev":"1-a","_id":"!k","word":"a\"ü\n","data":"AP8=","number":-5,"at":"9007199254740992"}"#
+        );
+        assert!(push_value(&mut Vec::new(), FieldType::Int, &Value::Text("5")).is_err());
+    }
+
+    #[test]
+    fn a_document_of_another_shape_is_a_mismatch() {
+        for body in [
+            r#"{"_id":"!k","number":"five"}"#,
+            r#"{"_id":"!k","data":"%%"}"#,
+            r#"{"_id":"!k","word":[1,{"a":2}]}"#,
+            r#"{"word":"no id"}"#,
+        ] {
+            let object: Object<'_> = parse(body.as_bytes()).unwrap();
+            let error = object.reply(&collection(), &[1, 2, 3], &mut Reply::new()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "{body}");
+        }
+        let error = parse::<Object<'_>>(b"<html>").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_comes_back_as_it_went_in(
+            word in ".{0,20}", data in prop::collection::vec(any::<u8>(), 0..40), number: i64, at: i64,
+        ) {
+            let row = [Value::Null, Value::Text(&word), Value::Bytes(&data), Value::Int(number), Value::Time(at)];
+            let body = written(&row);
+            let object: Object<'_> = parse(&body).unwrap();
+            let mut out = Reply::new();
+            object.reply(&collection(), &[4, 0, 1, 2, 3], &mut out).unwrap();
+            prop_assert_eq!(out.field(0, 0), Some(Value::Time(at)));
+            prop_assert_eq!(out.field_bytes(0, 1), Some(&b"k"[..]));
+            prop_assert_eq!(out.field_bytes(0, 2), Some(word.as_bytes()));
+            prop_assert_eq!(out.field_bytes(0, 3), Some(&data[..]));
+            prop_assert_eq!(out.field_int(0, 4), Some(number));
+        }
+
+        #[test]
+        fn any_answer_is_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..60)) {
+            if let Ok(object) = parse::<Object<'_>>(&body) {
+                let _ = object.reply(&collection(), &[0, 1, 2, 3, 4], &mut Reply::new());
+            }
+        }
+    }
+}

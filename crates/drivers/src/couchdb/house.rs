@@ -1,0 +1,360 @@
+//! The house rules on CouchDB: what Kurabe may make, empty and remove.
+//!
+//! **Collections.** Each is a database. The database `kurabe_marker` holds a document for each that Kurabe made, in the
+//! form that the SQL engines' marker has. A database that is not in it was made by someone else, whatever its name, and is left
+//! alone. To empty a collection is to remove its database and make it again: CouchDB keeps a stub of every document that
+//! was deleted.
+//!
+//! **Claim.** The document `claim` of the marker says who holds the namespace and until when; a thread of this process
+//! moves that on, on a connection of its own. CouchDB takes each change only on top of the revision that it replaces, so
+//! that of two runs one gets it. Whoever dies lets go within a minute, by the clock of this machine: the clocks of two
+//! machines that share a server must agree to within half of that.
+
+use super::config::Config;
+use super::document::{AllDocs, Json, Object, Writer, parse, push_text};
+use super::errors;
+use super::http::Client;
+use super::session::{Buffers, Work};
+use super::table::Table;
+use crate::sql::{MARKER, marker};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a claim lasts without being renewed, and after what time it is.
+const CLAIM: Duration = Duration::from_secs(60);
+const RENEW: Duration = Duration::from_secs(20);
+/// How often a database is made where the server says that it is still there: a cluster forgets one bit by bit.
+const ATTEMPTS: usize = 20;
+
+pub(super) struct CouchHouse {
+    client: Client,
+    marker: Table,
+    claim: Option<Claim>,
+}
+
+impl CouchHouse {
+    /// Refuses a user who may not make databases: only server administrators may. Asked of the server first, since
+    /// PouchDB Server 4.2.0 ends where another user tries.
+    pub(super) fn new(mut client: Client) -> Result<Self> {
+        let status = client.get("/_session")?;
+        if status != 200 {
+            return Err(client.refused(status));
+        }
+        let session: serde_json::Value = parse(client.answer())?;
+        let roles = session.pointer("/userCtx/roles").and_then(serde_json::Value::as_array);
+        if !roles.is_some_and(|roles| roles.iter().any(|role| role == "_admin")) {
+            return Err(errors::no_administrator(client.config()));
+        }
+        let marker = Table::new(&Arc::new(marker()), client.config());
+        Ok(Self { client, marker, claim: None })
+    }
+
+    fn exists(&mut self, path: &str) -> Result<bool> {
+        let status = self.client.get(path)?;
+        match status {
+            200 => Ok(true),
+            _ if self.client.is_absent(status) => Ok(false),
+            _ => Err(self.client.refused(status)),
+        }
+    }
+
+    /// Whether the marker knows the name; and that nobody else's database of that name exists.
+    fn known(&mut self, name: &str) -> Result<bool> {
+        if !Collection::name_is_ours(name) || name == MARKER {
+            let message = format!("'{name}' is not a name for a collection of Kurabe's");
+            return Err(Error::new(ErrorKind::NotOurs, message)
+                .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"));
+        }
+        let known = self.list()?.iter().any(|entry| entry == name);
+        let path = self.client.config().path(name);
+        if !known && self.exists(&path)? {
+            let message = format!("CouchDB: database {name} exists and was not made by Kurabe");
+            return Err(Error::new(ErrorKind::NotOurs, message).hint(format!(
+                "it is left alone; remove it, or name a prefix for databases (no entry in {MARKER})"
+            )));
+        }
+        Ok(known)
+    }
+
+    /// As [`Self::known`], for what makes no sense on a database that is not there.
+    fn must_be_ours(&mut self, name: &str) -> Result<()> {
+        if self.known(name)? {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotFound, format!("CouchDB: there is no database {name}")))
+    }
+
+    /// Removes the database, if it is there.
+    fn drop_database(&mut self, path: &str) -> Result<()> {
+        let status = self.client.delete(path)?;
+        match status {
+            200 | 202 => Ok(()),
+            _ if self.client.is_absent(status) => Ok(()),
+            _ => Err(self.client.refused(status)),
+        }
+    }
+
+    /// Makes the database, and gives whether it was not there.
+    fn make_database(&mut self, path: &str) -> Result<bool> {
+        let status = self.client.put(path, None)?;
+        match status {
+            201 | 202 => Ok(true),
+            412 => Ok(false),
+            _ => Err(self.client.refused(status)),
+        }
+    }
+
+    /// Makes the collection's database, empty.
+    fn make(&mut self, collection: &Collection) -> Result<()> {
+        let path = self.client.config().path(&collection.name);
+        self.drop_database(&path)?;
+        let mut attempts = 0;
+        while !self.make_database(&path)? {
+            attempts += 1;
+            if attempts == ATTEMPTS {
+                return Err(self.client.refused(412));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        for (number, index) in collection.indexes.iter().enumerate() {
+            // One with fields of the key cannot be asked for by `FindEqual`; see there.
+            if index.iter().any(|field| collection.key.contains(field)) {
+                continue;
+            }
+            let mut json = b"{\"type\":\"json\",\"ddoc\":\"kurabe\",\"name\":".to_vec();
+            push_text(&mut json, &format!("index_{number}"));
+            json.extend_from_slice(b",\"index\":{\"fields\":[");
+            for (n, field) in index.iter().enumerate() {
+                json.extend_from_slice(if n > 0 { b"," } else { b"" });
+                push_text(&mut json, collection.fields[*field].name);
+            }
+            json.extend_from_slice(b"]}}");
+            let status = self.client.post(&format!("{path}/_index"), &json)?;
+            if status != 200 && status != 201 {
+                return Err(self.client.refused(status));
+            }
+        }
+        Ok(())
+    }
+
+    fn work<'a>(&'a mut self, buffers: &'a mut Buffers) -> Work<'a> {
+        Work { client: &mut self.client, table: &self.marker, buffers }
+    }
+
+    fn enter(&mut self, name: &str) -> Result<()> {
+        let path = self.marker.path.clone();
+        self.make_database(&path)?;
+        let (by, at) = (concat!("kurabe ", env!("CARGO_PKG_VERSION")), now().max(1));
+        let row = [Value::Text(name), Value::Text(by), Value::Int(at)];
+        self.work(&mut Buffers::default()).put(&row, &mut Reply::new())
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
+        self.work(&mut Buffers::default()).delete(&[Value::Text(name)], &mut Reply::new())
+    }
+}
+
+impl Namespace for CouchHouse {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_none() {
+            let path = self.marker.path.clone();
+            self.make_database(&path)?;
+            let holder = format!("run {run} (process {})", std::process::id());
+            let path = format!("{path}/claim");
+            let revision = take_claim(&mut self.client, &path, &holder)?;
+            self.claim = Some(Claim::keep(self.client.config(), path, holder, revision));
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        let name = &collection.name;
+        let known = self.known(name)?;
+        // The marker first: whoever dies in between leaves an entry without a database, which the next run clears away,
+        // and not a database without an entry, which no run would dare to touch.
+        if !known {
+            self.enter(name)?;
+        }
+        self.make(collection).map_err(|error| {
+            let path = self.client.config().path(name);
+            // Best effort: an entry that stays behind is harmless.
+            if !known && self.exists(&path) == Ok(false) {
+                let _ = self.strike(name);
+            }
+            error.context(format!("cannot make database {name}"))
+        })
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.make(collection)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        if !self.known(name)? {
+            return Ok(());
+        }
+        let path = self.client.config().path(name);
+        self.drop_database(&path)?;
+        self.strike(name)
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        // Entries begin with the mark of an id of ours, the claim does not.
+        let path = format!("{}/_all_docs?include_docs=true", self.marker.path);
+        let status = self.client.get(&path)?;
+        if self.client.is_absent(status) {
+            return Ok(Vec::new());
+        }
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let all: AllDocs<'_> = parse(self.client.answer())?;
+        let mut names = Vec::new();
+        for row in all.rows.iter().filter(|row| row.id != "claim") {
+            let name = row.id.strip_prefix('!').filter(|name| Collection::name_is_ours(name));
+            let ours = row
+                .doc
+                .as_ref()
+                .is_some_and(|doc| doc.text("made_by").is_some() && doc.number("made_at").is_some());
+            match name.filter(|_| ours) {
+                Some(name) => names.push(name.to_owned()),
+                None => {
+                    let message =
+                        format!("database {MARKER} is not the one that Kurabe makes (document '{}')", row.id);
+                    return Err(Error::new(ErrorKind::NotOurs, message)
+                        .hint("it is left alone; remove it, or name a prefix for databases"));
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let left = self.list()?;
+        if !left.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))));
+        }
+        // The claim lies in it: no renewal may come between.
+        let path = self.marker.path.clone();
+        self.claim.take().map(Claim::stop);
+        self.drop_database(&path)
+    }
+}
+
+impl Drop for CouchHouse {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let path = claim.path.clone();
+            if let Some(revision) = claim.stop() {
+                let _ = self.client.delete(&format!("{path}?rev={revision}"));
+            }
+        }
+    }
+}
+
+/// Renews a claim until it is stopped.
+struct Claim {
+    path: String,
+    stop: Sender<()>,
+    /// Gives the claim's present revision, as long as it is ours.
+    thread: Option<JoinHandle<Option<String>>>,
+    first: String,
+}
+
+impl Claim {
+    fn keep(config: &Arc<Config>, path: String, holder: String, first: String) -> Self {
+        let (stop, stopped) = channel();
+        let (config, at, mut revision) = (Arc::clone(config), path.clone(), first.clone());
+        let renew = move || {
+            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                let mut client = Client::new(&config, RENEW);
+                // A server that does not answer now may do so the next time; the claim lasts for three of them.
+                match write_claim(&mut client, &at, &holder, Some(&revision)) {
+                    Ok(Some(next)) => revision = next,
+                    // Another has taken it: it must not be taken from that one.
+                    Ok(None) => return None,
+                    Err(_) => {}
+                }
+            }
+            Some(revision)
+        };
+        // Without the thread the claim ends after its minute, which is better than no run at all.
+        let thread = std::thread::Builder::new().name("couchdb claim".to_owned()).spawn(renew).ok();
+        Self { path, stop, thread, first }
+    }
+
+    fn stop(self) -> Option<String> {
+        drop(self.stop);
+        match self.thread {
+            Some(thread) => thread.join().ok().flatten(),
+            None => Some(self.first),
+        }
+    }
+}
+
+/// Gives the claim's revision, or says who has it.
+fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<String> {
+    let mut replaced: Option<String> = None;
+    // Twice: another may let go, or come, between the two requests.
+    for _ in 0..3 {
+        if let Some(revision) = write_claim(client, path, holder, replaced.as_deref())? {
+            return Ok(revision);
+        }
+        let status = client.get(path)?;
+        if client.is_no_document(status) {
+            replaced = None;
+            continue;
+        }
+        if status != 200 {
+            return Err(client.refused(status));
+        }
+        let claim: Object<'_> = parse(client.answer())?;
+        if claim.number("until").is_some_and(|until| until > now()) {
+            let by = claim.text("holder").unwrap_or("another run").to_owned();
+            return Err(in_use(&by));
+        }
+        replaced = claim.get("_rev").and_then(Json::text).map(ToOwned::to_owned);
+    }
+    Err(in_use("another run, just now"))
+}
+
+fn in_use(by: &str) -> Error {
+    Error::new(ErrorKind::InUse, format!("CouchDB: is in use by {by}"))
+        .hint("wait for it to end; if it was killed, its claim ends within 60 s")
+}
+
+/// Writes the claim on top of a revision of it, or where there is none; gives the new one, or nothing where another
+/// came first.
+fn write_claim(client: &mut Client, path: &str, holder: &str, on: Option<&str>) -> Result<Option<String>> {
+    let mut json = Vec::new();
+    let mut writer = Writer::new(&mut json, on);
+    push_text(writer.name("holder"), holder);
+    let until = now() + CLAIM.as_secs() as i64;
+    // Writing to a vector cannot fail.
+    let _ = write!(writer.name("until"), "{until}");
+    writer.end();
+    let status = client.put(path, Some(&json))?;
+    match status {
+        201 | 202 => {
+            let revision = parse::<Object<'_>>(client.answer())?.text("rev").map(ToOwned::to_owned);
+            revision
+                .map(Some)
+                .ok_or_else(|| Error::mismatch("the server took a document and named no revision"))
+        }
+        409 => Ok(None),
+        _ => Err(client.refused(status)),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}

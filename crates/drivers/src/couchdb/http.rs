@@ -1,0 +1,132 @@
+//! One HTTP connection to a CouchDB, kept alive, by the crate `ureq`.
+//!
+//! An agent of `ureq` keeps idle connections in a pool. Here each session has an agent of its own that keeps one, so that
+//! a session is one connection, as with the other engines. It is opened by its first request and not before: HTTP has no
+//! greeting, and an application would not send a request only to be connected. A server that has closed an idle
+//! connection (PouchDB Server does after five seconds) is met by a new one, as every HTTP client does.
+
+use super::config::Config;
+use super::errors;
+use kurabe_core::{Error, Result};
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::http::{Method, Request};
+use ureq::{Agent, AsSendBody};
+
+/// Bytes of each of a connection's two buffers: enough for any head of a request and most answers, and 64 MB for a
+/// thousand clients.
+const BUFFER: usize = 32 * 1024;
+/// As long as a run may leave a session alone between two requests.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+/// A client of one server. Its answer's bytes stay until the next request.
+pub(super) struct Client {
+    agent: Agent,
+    config: Arc<Config>,
+    url: String,
+    answer: Vec<u8>,
+}
+
+impl Client {
+    pub(super) fn new(config: &Arc<Config>, timeout: Duration) -> Self {
+        let mut builder = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            // What is measured is the server at this address, whatever the environment says of proxies.
+            .proxy(None)
+            .user_agent(concat!("kurabe/", env!("CARGO_PKG_VERSION")))
+            .accept("application/json")
+            .max_idle_connections(1)
+            .max_idle_connections_per_host(1)
+            .max_idle_age(IDLE)
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
+            // Fixed times: what is left of a total would have to be told to the system before every request.
+            .timeout_resolve(Some(timeout))
+            .timeout_connect(Some(timeout))
+            .timeout_per_read(Some(timeout))
+            .timeout_per_write(Some(timeout));
+        if let Some(tls) = &config.tls {
+            builder = builder.tls_config(tls.clone());
+        }
+        Self {
+            agent: builder.build().new_agent(),
+            config: Arc::clone(config),
+            url: String::new(),
+            answer: Vec::new(),
+        }
+    }
+
+    pub(super) fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// The last answer's body.
+    pub(super) fn answer(&self) -> &[u8] {
+        &self.answer
+    }
+
+    pub(super) fn get(&mut self, path: &str) -> Result<u16> {
+        self.send(&Method::GET, path, None)
+    }
+
+    pub(super) fn delete(&mut self, path: &str) -> Result<u16> {
+        self.send(&Method::DELETE, path, None)
+    }
+
+    pub(super) fn put(&mut self, path: &str, body: Option<&[u8]>) -> Result<u16> {
+        self.send(&Method::PUT, path, Some(body.unwrap_or_default()))
+    }
+
+    pub(super) fn post(&mut self, path: &str, body: &[u8]) -> Result<u16> {
+        self.send(&Method::POST, path, Some(body))
+    }
+
+    /// Sends a request, receives the answer, and gives its status.
+    fn send(&mut self, method: &Method, path: &str, body: Option<&[u8]>) -> Result<u16> {
+        self.url.clear();
+        self.url.push_str(&self.config.base);
+        self.url.push_str(path);
+        self.answer.clear();
+        let mut request = Request::builder().method(method).uri(self.url.as_str());
+        if let Some(authorization) = &self.config.authorization {
+            request = request.header("authorization", authorization.expose());
+        }
+        let sent = match body {
+            None => self.run(request.body(())),
+            Some(body) => self.run(request.header("content-type", "application/json").body(body)),
+        };
+        sent.map_err(|error| errors::of_ureq(error, &self.config))
+    }
+
+    fn run(
+        &mut self,
+        request: Result<Request<impl AsSendBody>, ureq::http::Error>,
+    ) -> Result<u16, ureq::Error> {
+        let mut response = self.agent.run(request?)?;
+        if let Some(length) = response.body().content_length() {
+            // A promise that may be false: memory is taken for a part of it at most.
+            self.answer.reserve(length.min(1 << 24) as usize);
+        }
+        response.body_mut().as_reader().read_to_end(&mut self.answer).map_err(ureq::Error::from)?;
+        Ok(response.status().as_u16())
+    }
+
+    /// The error for people of an answer that is none of those hoped for.
+    pub(super) fn refused(&self, status: u16) -> Error {
+        errors::of_answer(status, &self.answer, &self.config)
+    }
+
+    /// Whether the answer says that there is no such document, rather than no such database.
+    pub(super) fn is_no_document(&self, status: u16) -> bool {
+        status == 404
+            && errors::reason(&self.answer).is_some_and(|reason| reason == "missing" || reason == "deleted")
+    }
+
+    /// Whether the answer says that there is no such database (or whatever else was asked for).
+    pub(super) fn is_absent(&self, status: u16) -> bool {
+        status == 404 && errors::reason(&self.answer).is_some()
+    }
+}

@@ -1,0 +1,167 @@
+//! Keys as document ids: `!field!field`.
+//!
+//! Ids sort in the order of the key, and those that begin with the same fields stand together, so that they are one
+//! range of `_all_docs`. That list is ordered by the ids' bytes, not by the rules of a language as views are ("Views
+//! Collation" of CouchDB's manual), and so is PouchDB Server's.
+//!
+//! - Each field begins with `!`, which is less than any sign within a field. An id begins with it too: it is never
+//!   empty, nor one of those with `_` that CouchDB keeps for itself.
+//! - Text and bytes stand as they are as long as they are signs from `-` to `}`. A byte below is `$` and two hexadecimal
+//!   digits, one above is `~` and two digits: order is kept, and ids are plain ASCII.
+//! - Whole numbers and moments are sixteen hexadecimal digits of the value moved up by 2^63, so that negative ones come
+//!   first.
+
+use kurabe_core::collection::FieldType;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// Before each field.
+pub(super) const MARK: u8 = b'!';
+/// The sign after [`MARK`]: where a range of ids that begin with the same fields ends.
+pub(super) const AFTER_MARK: u8 = b'"';
+
+const LOWEST: u8 = b'-';
+const HIGHEST: u8 = b'}';
+const BELOW: u8 = b'$';
+const ABOVE: u8 = b'~';
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends one field of a key.
+///
+/// # Errors
+/// [`Server`](ErrorKind::Server) where it is `Null`, as a database would refuse it.
+pub(super) fn push(out: &mut String, collection: &str, value: &Value<'_>) -> Result<()> {
+    out.push(char::from(MARK));
+    match value {
+        Value::Null => {
+            let message = format!("{collection}: NULL in the key");
+            return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
+        }
+        Value::Int(n) | Value::Time(n) => {
+            let raised = (*n as u64) ^ (1 << 63);
+            out.extend((0..16).rev().map(|digit| char::from(HEX[(raised >> (digit * 4)) as usize & 15])));
+        }
+        Value::Text(text) => escape(out, text.as_bytes()),
+        Value::Bytes(bytes) => escape(out, bytes),
+    }
+    Ok(())
+}
+
+fn escape(out: &mut String, bytes: &[u8]) {
+    for &byte in bytes {
+        if (LOWEST..=HIGHEST).contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push(char::from(if byte < LOWEST { BELOW } else { ABOVE }));
+            out.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
+        }
+    }
+}
+
+/// Appends a field of an id to the current row of a reply; an id that [`push`] did not make is a mismatch.
+pub(super) fn reply(id: &str, position: usize, kind: FieldType, out: &mut Reply) -> Result<()> {
+    let mut fields = id.split(char::from(MARK));
+    let text = match fields.next() {
+        Some("") => fields.nth(position),
+        _ => None,
+    };
+    let text = text.ok_or_else(|| foreign(id))?;
+    match kind {
+        FieldType::Int => out.push_int(number(text).ok_or_else(|| foreign(id))?),
+        FieldType::Timestamp => out.push_time(number(text).ok_or_else(|| foreign(id))?),
+        _ => out.push_bytes_with(|bytes| unescape(text, bytes).ok_or_else(|| foreign(id)))?,
+    }
+    Ok(())
+}
+
+fn number(text: &str) -> Option<i64> {
+    let raised = u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)?;
+    Some((raised ^ (1 << 63)) as i64)
+}
+
+fn unescape(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == BELOW || byte == ABOVE {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
+            out.push((high << 4 | low) as u8);
+        } else {
+            out.push(byte);
+        }
+    }
+    Some(())
+}
+
+fn foreign(id: &str) -> Error {
+    Error::mismatch(format!("the document id '{id}' is not one that Kurabe made"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn id(fields: &[Value<'_>]) -> String {
+        let mut out = String::new();
+        fields.iter().for_each(|field| push(&mut out, "kurabe_a", field).unwrap());
+        out
+    }
+
+    #[test]
+    fn an_id_shows_its_key() {
+        assert_eq!(id(&[Value::Text("abc"), Value::Int(5)]), "!abc!8000000000000005");
+        assert_eq!(id(&[Value::Int(-1)]), "!7fffffffffffffff");
+        assert_eq!(id(&[Value::Text("")]), "!");
+        assert_eq!(id(&[Value::Text("_a b!ß~")]), "!_a$20b$21~c3~9f~7e");
+        let error = push(&mut String::new(), "kurabe_a", &Value::Null).unwrap_err();
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("NULL_KEY")));
+    }
+
+    #[test]
+    fn an_id_that_is_not_ours_is_a_mismatch() {
+        let cases = [
+            ("abc", FieldType::LongText),
+            ("!$x0", FieldType::LongBytes),
+            ("!12", FieldType::Int),
+            ("", FieldType::Int),
+        ];
+        for (id, kind) in cases {
+            assert_eq!(
+                reply(id, 0, kind, &mut Reply::new()).unwrap_err().kind(),
+                ErrorKind::Mismatch,
+                "{id}"
+            );
+        }
+        assert!(reply("!a", 1, FieldType::LongText, &mut Reply::new()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_ordered_as_their_keys(
+            a in prop::collection::vec(any::<u8>(), 0..6), b in prop::collection::vec(any::<u8>(), 0..6),
+            m: i64, n: i64,
+        ) {
+            let (one, two) = (id(&[Value::Bytes(&a), Value::Int(m)]), id(&[Value::Bytes(&b), Value::Int(n)]));
+            prop_assert_eq!(one.cmp(&two), (&a, m).cmp(&(&b, n)));
+            // And those of one first field stand together.
+            let first = id(&[Value::Bytes(&a)]);
+            let inside = two.as_str() >= &*format!("{first}!") && two.as_str() < &*format!("{first}\"");
+            prop_assert_eq!(inside, a == b);
+        }
+
+        #[test]
+        fn fields_come_back_from_an_id(a in prop::collection::vec(any::<u8>(), 0..20), n: i64) {
+            let id = id(&[Value::Bytes(&a), Value::Int(n), Value::Time(n)]);
+            prop_assert!(id.is_ascii());
+            let mut out = Reply::new();
+            reply(&id, 1, FieldType::Int, &mut out).unwrap();
+            reply(&id, 0, FieldType::LongBytes, &mut out).unwrap();
+            reply(&id, 2, FieldType::Timestamp, &mut out).unwrap();
+            out.end_row();
+            prop_assert_eq!(out.field_int(0, 0), Some(n));
+            prop_assert_eq!(out.field_bytes(0, 1), Some(&a[..]));
+            prop_assert_eq!(out.field(0, 2), Some(Value::Time(n)));
+        }
+    }
+}

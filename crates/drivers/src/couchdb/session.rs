@@ -1,0 +1,223 @@
+//! A session of CouchDB: one connection, each operation one or two requests.
+
+use super::document::{AllDocs, Found, Json, Object, parse, push_text, push_value};
+use super::http::Client;
+use super::table::Table;
+use crate::slots::{Slots, check_parameters};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+
+/// More than any answer of ours has; `_find` gives 25 where nothing is said, and views take no more than this (CouchDB's
+/// own default limit of views).
+const LIMIT: &str = "268435456";
+
+/// Why CouchDB has not an operation; `None` where it has it.
+pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
+    match operation {
+        Operation::Begin | Operation::Commit | Operation::Rollback => {
+            Some("CouchDB has no transactions: each document is written on its own")
+        }
+        Operation::InsertMany { .. } => {
+            Some("CouchDB stores each document of a request (_bulk_docs) on its own, not all or none")
+        }
+        Operation::Update { collection, fields } => fields
+            .iter()
+            .any(|field| collection.key.contains(field))
+            .then_some("a document's id cannot be changed"),
+        Operation::FindEqual { collection, by, .. } => {
+            if collection.key.starts_with(by) {
+                None
+            } else if by.iter().any(|field| collection.key.contains(field)) {
+                Some("the fields of the key are in the document's id, and no index holds them beside others")
+            } else if collection.indexes.iter().any(|index| index.starts_with(by)) {
+                None
+            } else {
+                Some("there is no index that begins with these fields")
+            }
+        }
+        Operation::Ping
+        | Operation::Get { .. }
+        | Operation::Insert { .. }
+        | Operation::InsertEach { .. }
+        | Operation::Put { .. }
+        | Operation::Delete { .. }
+        | Operation::Count { .. } => None,
+    }
+}
+
+pub(super) struct CouchSession {
+    client: Client,
+    slots: Slots<Slot>,
+    buffers: Buffers,
+}
+
+/// What a session reuses from one request to the next.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    pub(super) id: String,
+    pub(super) path: String,
+    pub(super) json: Vec<u8>,
+}
+
+struct Slot {
+    operation: Operation,
+    parameters: usize,
+    /// None for `Ping`.
+    table: Option<Table>,
+}
+
+impl CouchSession {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, slots: Slots::default(), buffers: Buffers::default() }
+    }
+}
+
+impl Session for CouchSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Some(reason) = unsupported(operation) {
+            return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
+        }
+        let table = operation.collection().map(|collection| Table::new(collection, self.client.config()));
+        let slot = Slot { operation: operation.clone(), parameters: operation.parameters(), table };
+        Ok(self.slots.insert(slot))
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        out.clear();
+        let slot = self.slots.get(prepared)?;
+        check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
+        let Some(table) = &slot.table else { return ping(&mut self.client) };
+        let mut work = Work { client: &mut self.client, table, buffers: &mut self.buffers };
+        let done = match &slot.operation {
+            Operation::Get { fields, .. } => work.get(parameters, fields, out),
+            Operation::Insert { .. } => work.insert(parameters, out),
+            Operation::InsertEach { rows, .. } => work.insert_each(*rows, parameters, out),
+            Operation::Put { .. } => work.put(parameters, out),
+            Operation::Update { fields, .. } => work.update(fields, parameters, out),
+            Operation::Delete { .. } => work.delete(parameters, out),
+            Operation::FindEqual { by, fields, collection } if collection.key.starts_with(by) => {
+                work.range(by, parameters, fields, out)
+            }
+            Operation::FindEqual { by, fields, .. } => work.find(by, parameters, fields, out),
+            Operation::Count { .. } => work.count(out),
+            // Never prepared.
+            _ => Ok(()),
+        };
+        done.inspect_err(|_| out.clear())
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        // HTTP has no goodbye: the connection is closed, and that says it.
+        Ok(())
+    }
+}
+
+fn ping(client: &mut Client) -> Result<()> {
+    let status = client.get("/")?;
+    if status == 200 { Ok(()) } else { Err(client.refused(status)) }
+}
+
+/// One operation under way.
+pub(super) struct Work<'a> {
+    pub(super) client: &'a mut Client,
+    pub(super) table: &'a Table,
+    pub(super) buffers: &'a mut Buffers,
+}
+
+impl Work<'_> {
+    fn get(&mut self, key: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
+        self.address(key.iter())?;
+        if self.read()? {
+            parse::<Object<'_>>(self.client.answer())?.reply(&self.table.collection, fields, out)?;
+        }
+        Ok(())
+    }
+
+    /// All documents whose ids begin with these fields, in their order: a range of `_all_docs`.
+    fn range(&mut self, by: &[usize], key: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
+        if key.contains(&Value::Null) {
+            return Ok(());
+        }
+        let whole = by.len() == self.table.collection.key.len();
+        self.table.range_path(key, whole, self.buffers)?;
+        let status = self.client.get(&self.buffers.path)?;
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let found: AllDocs<'_> = parse(self.client.answer())?;
+        let documents = found.rows.iter().filter_map(|row| row.doc.as_ref());
+        documents.into_iter().try_for_each(|document| document.reply(&self.table.collection, fields, out))
+    }
+
+    /// All documents that an index finds, by `_find`. An index of CouchDB compares text as a language does; what is not
+    /// the same byte for byte is left out here.
+    fn find(&mut self, by: &[usize], wanted: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
+        if wanted.contains(&Value::Null) {
+            return Ok(());
+        }
+        let all = &self.table.collection.fields;
+        let json = &mut self.buffers.json;
+        json.clear();
+        json.extend_from_slice(b"{\"selector\":{");
+        let mut compared = Vec::with_capacity(by.len());
+        for (n, (field, value)) in by.iter().zip(wanted).enumerate() {
+            if n > 0 {
+                json.push(b',');
+            }
+            push_text(json, all[*field].name);
+            json.extend_from_slice(b":{\"$eq\":");
+            let start = json.len();
+            push_value(json, all[*field].kind, value)?;
+            let text: Json<'_> = parse(&json[start..])?;
+            compared.push((all[*field].name, text.into_owned()));
+            json.push(b'}');
+        }
+        json.extend_from_slice(b"},\"limit\":");
+        json.extend_from_slice(LIMIT.as_bytes());
+        json.push(b'}');
+        self.buffers.path.clear();
+        self.buffers.path.push_str(&self.table.path);
+        self.buffers.path.push_str("/_find");
+        let status = self.client.post(&self.buffers.path, &self.buffers.json)?;
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let found: Found<'_> = parse(self.client.answer())?;
+        for document in &found.docs {
+            if compared.iter().all(|(name, value)| document.get(name) == Some(value)) {
+                document.reply(&self.table.collection, fields, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As many documents as the server counts, without those that define its indexes.
+    fn count(&mut self, out: &mut Reply) -> Result<()> {
+        let status = self.client.get(&self.table.path)?;
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let all = parse::<Object<'_>>(self.client.answer())?.number("doc_count");
+        let all = all.ok_or_else(|| Error::mismatch("the server's count is not a number"))?;
+        let designs = if self.table.collection.indexes.is_empty() { 0 } else { self.designs()? };
+        out.push_int(all - designs);
+        out.end_row();
+        Ok(())
+    }
+
+    fn designs(&mut self) -> Result<i64> {
+        let path = format!("{}/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22", self.table.path);
+        let status = self.client.get(&path)?;
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let designs: AllDocs<'_> = parse(self.client.answer())?;
+        Ok(designs.rows.iter().filter(|row| row.id.starts_with("_design/")).count() as i64)
+    }
+}

@@ -1,0 +1,105 @@
+//! PouchDB Server, which stands in for CouchDB where no CouchDB is installed: a few hundred packages of Node.js, in a
+//! folder of their own in the cache, each of the version and with the checksum that `xtask/pouchdb` says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::programs;
+use crate::setup::on_path;
+use crate::shell::{Root, run};
+
+const PACKAGE: &str = include_str!("../pouchdb/package.json");
+const LOCK: &str = include_str!("../pouchdb/package-lock.json");
+
+/// The testbed knows this folder too.
+const FOLDER: &str = "pouchdb-server-4.2.0";
+
+fn home() -> Option<PathBuf> {
+    Some(programs::cache()?.join("servers"))
+}
+
+/// Is it there, with the program that runs it; or CouchDB itself?
+pub fn there() -> bool {
+    let installed = on_path("couchdb") || programs::is_program(Path::new("/opt/couchdb/bin/couchdb"));
+    installed || (on_path("node") && home().is_some_and(|home| whole(&home.join(FOLDER))))
+}
+
+fn whole(folder: &Path) -> bool {
+    folder.join("node_modules/pouchdb-server/bin/pouchdb-server").exists()
+}
+
+/// Makes it, under another name first, so that a half-made one is never taken for whole.
+pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), String> {
+    let started = Instant::now();
+    let missing: Vec<&str> = [("node", "nodejs"), ("npm", "npm")]
+        .iter()
+        .filter(|(program, _)| !on_path(program))
+        .map(|(_, p)| *p)
+        .collect();
+    if !missing.is_empty() {
+        install(&missing)?;
+    }
+    let home = home().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let unfinished = Unfinished(home.join(format!(".unfinished-{}", std::process::id())));
+    println!("setup: fetching PouchDB Server, which stands in for CouchDB; once, about a minute");
+    let write = || {
+        fs::create_dir_all(&unfinished.0)?;
+        fs::write(unfinished.0.join("package.json"), PACKAGE)?;
+        fs::write(unfinished.0.join("package-lock.json"), LOCK)
+    };
+    write().map_err(|error| format!("{}: {error}", unfinished.0.display()))?;
+    // No package's own script is run: LevelDB comes as a library for this machine.
+    let npm = programs::find("npm", &programs::folders()).ok_or("there is no program `npm`")?;
+    let mut command = Command::new(npm);
+    command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+    run(command.current_dir(&unfinished.0), "npm ci")?;
+    if !whole(&unfinished.0) {
+        return Err("npm ended well, and PouchDB Server is not there".to_owned());
+    }
+    let folder = home.join(FOLDER);
+    let _ = fs::remove_dir_all(&folder);
+    // Someone else may have been quicker; theirs is as good.
+    fs::rename(&unfinished.0, &folder).or_else(|error| {
+        if whole(&folder) { Ok(()) } else { Err(format!("{}: {error}", folder.display())) }
+    })?;
+    println!("setup: PouchDB Server is in {} ({:.0} s)", folder.display(), started.elapsed().as_secs_f32());
+    Ok(())
+}
+
+/// How it is had by hand.
+pub fn how(root: Root) -> &'static str {
+    match root {
+        Root::No => {
+            "install Apache CouchDB; or Node.js with npm (apt-get install nodejs npm), and run `cargo xtask setup`"
+        }
+        _ => "install Apache CouchDB; or Node.js with npm, and run `cargo xtask setup`",
+    }
+}
+
+/// A folder that goes with its owner, finished or not.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_has_a_version_and_a_checksum_and_no_address() {
+        assert!(PACKAGE.contains("\"pouchdb-server\": \"4.2.0\""));
+        assert!(!LOCK.contains("\"resolved\""));
+        let packages = LOCK.matches("    \"node_modules/").count();
+        assert!(packages > 300);
+        assert_eq!(
+            LOCK.matches("\"integrity\": \"sha512-").count() + LOCK.matches("\"integrity\": \"sha1-").count(),
+            packages
+        );
+    }
+}
