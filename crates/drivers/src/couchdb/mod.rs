@@ -10,7 +10,7 @@
 //! saves is a third of the bytes, beside CouchDB's limit of 8 MB for a document.
 //!
 //! Rows by the first fields of the key are a range of `_all_docs`; rows by an index's fields are asked of `_find`, with an
-//! index that `create` made.
+//! index that `create` made, and put in the order of the key here: that of `_find` is the whole index's.
 //!
 //! Users are authenticated by HTTP's basic scheme, with every request: it needs no request of its own and does not expire, as a
 //! cookie does after ten minutes, and it is what most clients of CouchDB do unless told otherwise.

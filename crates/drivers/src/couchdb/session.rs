@@ -188,7 +188,9 @@ impl Work<'_> {
         if status != 200 {
             return Err(self.client.refused(status));
         }
-        let found: Found<'_> = parse(self.client.answer())?;
+        let mut found: Found<'_> = parse(self.client.answer())?;
+        // They come in the order of the whole index, and its other fields stand before the id.
+        found.docs.sort_by(|a, b| a.text("_id").cmp(&b.text("_id")));
         for document in &found.docs {
             if compared.iter().all(|(name, value)| document.get(name) == Some(value)) {
                 document.reply(&self.table.collection, fields, out)?;

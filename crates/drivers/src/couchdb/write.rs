@@ -2,7 +2,8 @@
 //! (`_rev`), and answers 409 where another came first.
 //!
 //! So what an application must do is done here: `Insert` names no revision, and 409 says that the key exists. `Put`,
-//! `Update` and `Delete` read the document, write with its revision, and begin again at 409, a bounded number of times:
+//! `Update` and `Delete` read the document, write with its revision, and begin again at 409, after a short wait and a bounded
+//! number of times:
 //! two requests at least, all within the operation's time. The document is read as a whole, as `Update` needs it to keep
 //! the fields that it does not change; `HEAD` would name the revision alone, but not on PouchDB Server.
 
@@ -12,9 +13,10 @@ use super::session::{Buffers, Work};
 use super::table::Table;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often a change is tried while others come first.
-const ATTEMPTS: usize = 32;
+const ATTEMPTS: u32 = 100;
 
 /// How a request to write ended.
 enum Written {
@@ -96,7 +98,8 @@ impl Work<'_> {
 
     pub(super) fn put(&mut self, row: &[Value<'_>], out: &mut Reply) -> Result<()> {
         self.address_row(row)?;
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
+            give_way(attempt);
             let revision = if self.read()? { Some(revision(self.client.answer())?) } else { None };
             self.write_row(row, revision.as_deref())?;
             if let Written::Done = self.store()? {
@@ -115,7 +118,8 @@ impl Work<'_> {
     ) -> Result<()> {
         let (changed, key) = parameters.split_at(fields.len());
         self.address(key.iter())?;
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
+            give_way(attempt);
             if !self.read()? {
                 return Ok(());
             }
@@ -143,7 +147,8 @@ impl Work<'_> {
     pub(super) fn delete(&mut self, key: &[Value<'_>], out: &mut Reply) -> Result<()> {
         self.address(key.iter())?;
         let length = self.buffers.path.len();
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
+            give_way(attempt);
             self.buffers.path.truncate(length);
             if !self.read()? {
                 return Ok(());
@@ -199,6 +204,16 @@ impl Work<'_> {
         let name = &self.table.collection.name;
         let message = format!("{name}: others changed the document first {ATTEMPTS} times in a row");
         Error::new(ErrorKind::Server, message).code("conflict")
+    }
+}
+
+/// From the second conflict on, waits a while that no other waits as well: two that change one document in step would
+/// go on in step, and one of them never win.
+fn give_way(attempt: u32) {
+    if attempt > 1 {
+        let most = 1_000_u32 << attempt.min(5);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+        std::thread::sleep(Duration::from_micros(u64::from(now / 7 % most)));
     }
 }
 
