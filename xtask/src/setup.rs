@@ -52,10 +52,8 @@ pub fn run(args: &[String]) -> Outcome {
 /// Installs what is missing, and returns what is missing still, with the way to get it.
 fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
-    let (mysql, mongodb) = (mysql(), ferretdb::there());
-    if missing.is_empty() && mysql && mongodb {
-    let (mysql, couchdb) = (mysql(), pouchdb::there());
-    if missing.is_empty() && mysql && couchdb {
+    let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
+    if missing.is_empty() && mysql && mongodb && couchdb {
         return Vec::new();
     }
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
@@ -87,6 +85,7 @@ fn install() -> Vec<String> {
     if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
         let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";
         problems.push(format!("mongodb is missing ({why}); to get it: {how}"));
+    }
     if !couchdb {
         let install = |packages: &[&str]| match cannot {
             Some(why) => Err(format!("no {}, and {why}", packages.join(", no "))),
