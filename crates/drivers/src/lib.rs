@@ -10,6 +10,7 @@ pub mod memcached;
 pub mod mongodb;
 pub mod mysql;
 pub mod null;
+pub mod oracle;
 pub mod postgres;
 pub mod redis;
 pub mod registry;

@@ -15,6 +15,7 @@ pub static DRIVERS: &[&DriverInfo] = &[
     &crate::mongodb::INFO,
     &crate::memcached::INFO,
     &crate::couchdb::INFO,
+    &crate::oracle::INFO,
     &crate::null::INFO,
 ];
 
@@ -58,7 +59,7 @@ mod tests {
     fn a_misspelt_scheme_or_option_finds_its_neighbour() {
         let error = refused("postgers://db/shop");
         assert!(error.contains("did you mean 'postgres:'?") && error.contains("memcached:"), "{error}");
-        let error = refused("oracle://db");
+        let error = refused("sqlserver://db");
         assert!(error.contains("known: sqlite:"), "{error}");
         let error = refused("sqlite:?sychronous=off");
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");

@@ -46,6 +46,7 @@ pub(crate) fn dialect(config: &Config, collation: Option<&'static str>) -> Diale
         begin: "START TRANSACTION",
         commit: "COMMIT",
         rollback: "ROLLBACK",
+        own: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! MySQL and MariaDB, which share a protocol and most of their settings.
 
 mod config;
-mod datetime;
+pub(crate) mod datetime;
 mod dialect;
 mod edition;
 mod errors;

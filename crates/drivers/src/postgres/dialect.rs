@@ -22,6 +22,7 @@ pub(crate) fn dialect() -> Dialect {
         begin: "BEGIN",
         commit: "COMMIT",
         rollback: "ROLLBACK",
+        own: None,
     }
 }
 

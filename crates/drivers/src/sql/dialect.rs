@@ -1,5 +1,6 @@
 //! What differs between SQL engines in the few statements that Kurabe needs, as data.
 
+use kurabe_core::Result;
 use kurabe_core::collection::{Collection, FieldType};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,6 +12,8 @@ pub enum Placeholder {
     Question,
     /// `$1`, `$2`, …
     Dollar,
+    /// `:1`, `:2`, …
+    Colon,
 }
 
 /// An engine's SQL. Lives beside its driver; a driver whose options change the SQL changes its own copy.
@@ -39,6 +42,22 @@ pub struct Dialect {
     pub commit: &'static str,
     /// Ends a transaction and takes back its work.
     pub rollback: &'static str,
+    /// Where the engine says these in its own way altogether.
+    pub own: Option<OwnStatements>,
+}
+
+/// Statements that one engine writes in a way that no other does.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnStatements {
+    /// Adds or replaces a row, instead of an `INSERT` with [`Dialect::upsert`] behind it.
+    pub put: fn(&Dialect, &Collection) -> Result<String>,
+    /// Removes a table with its indexes, where it exists.
+    pub drop_table: fn(&Dialect, &str) -> String,
+    /// What follows `CREATE TABLE … (…)`, with a space in front, after [`Dialect::create_tail`].
+    pub create_tail: fn(&Dialect, &Collection) -> String,
+    /// Whether several rows go in by the `INSERT` of one row, executed with many sets of parameters (array DML), and
+    /// not by an `INSERT` that lists them.
+    pub rows_by_array: bool,
 }
 
 impl Dialect {
@@ -69,6 +88,9 @@ impl Dialect {
             Placeholder::Dollar => {
                 // Writing to a String cannot fail.
                 let _ = write!(out, "${number}");
+            }
+            Placeholder::Colon => {
+                let _ = write!(out, ":{number}");
             }
         }
     }

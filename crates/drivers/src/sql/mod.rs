@@ -6,7 +6,7 @@ mod shape;
 mod statement;
 mod texts;
 
-pub use dialect::{Dialect, Placeholder, on_conflict_do_update};
+pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
 pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};

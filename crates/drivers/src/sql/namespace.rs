@@ -157,7 +157,8 @@ impl<H: House> Namespace for SqlNamespace<H> {
         let table = d.quoted(MARKER);
         let [name, by, at] =
             ["name", "made_by", "made_at"].map(|column| format!("{table}.{}", d.quoted(column)));
-        let sql = format!("SELECT {name} FROM {table} WHERE {by} <> '' AND {at} > 0 ORDER BY {name}");
+        // A space and not '': to Oracle an empty text is no value, and nothing differs from no value.
+        let sql = format!("SELECT {name} FROM {table} WHERE {by} <> ' ' AND {at} > 0 ORDER BY {name}");
         self.house.column(&sql).map_err(|error| match error.kind() {
             ErrorKind::Server | ErrorKind::NotFound => Error::new(
                 ErrorKind::NotOurs,

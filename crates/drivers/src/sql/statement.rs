@@ -26,9 +26,13 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         Operation::Insert { collection } => insert(d, collection, 1)?,
         // One statement is all or none, which is more than `InsertEach` asks for.
         Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
-            insert(d, collection, *rows)?
+            let by_array = *rows > 0 && d.own.is_some_and(|own| own.rows_by_array);
+            insert(d, collection, if by_array { 1 } else { *rows })?
         }
-        Operation::Put { collection } => insert(d, collection, 1)? + &(d.upsert)(d, collection),
+        Operation::Put { collection } => match d.own {
+            Some(own) => (own.put)(d, collection)?,
+            None => insert(d, collection, 1)? + &(d.upsert)(d, collection),
+        },
         Operation::Update { collection, fields } => {
             let mut sql = format!("UPDATE {} SET ", d.quoted(&collection.name));
             equal(d, &mut sql, collection, fields, ", ", 1)?;
@@ -71,6 +75,9 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
     names(dialect, &mut sql, collection, &collection.key)?;
     sql += "))";
     sql += &dialect.create_tail;
+    if let Some(own) = dialect.own {
+        sql += &(own.create_tail)(dialect, collection);
+    }
     Ok(sql)
 }
 
@@ -92,7 +99,10 @@ pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<
 
 /// The statement that removes a table with its indexes, where it exists.
 pub fn drop_table(dialect: &Dialect, name: &str) -> String {
-    format!("DROP TABLE IF EXISTS {}", dialect.quoted(name))
+    match dialect.own {
+        Some(own) => (own.drop_table)(dialect, name),
+        None => format!("DROP TABLE IF EXISTS {}", dialect.quoted(name)),
+    }
 }
 
 /// The statement that empties a table.

@@ -71,6 +71,7 @@ pub static DIALECT: Dialect = Dialect {
     begin: "BEGIN IMMEDIATE",
     commit: "COMMIT",
     rollback: "ROLLBACK",
+    own: None,
 };
 
 fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {

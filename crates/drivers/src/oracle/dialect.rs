@@ -1,0 +1,133 @@
+//! The SQL of Oracle Database, from 12.1 on: nothing here needs 23ai.
+
+use super::config::{Config, Lob};
+use crate::sql::{Dialect, OwnStatements, Placeholder};
+use kurabe_core::collection::{Collection, FieldType};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+/// Bytes of the longest `VARCHAR2` with MAX_STRING_SIZE=STANDARD (SQL Language Reference, "Data Types").
+const MOST_TEXT: u32 = 4_000;
+
+/// Bytes of the longest `RAW` with MAX_STRING_SIZE=STANDARD.
+const MOST_BYTES: u32 = 2_000;
+
+/// The dialect that the URL's options make.
+pub(crate) fn dialect(config: &Config) -> Dialect {
+    Dialect {
+        engine: "Oracle",
+        quote: '"',
+        placeholder: Placeholder::Colon,
+        column_type: if config.text_as_clob { column_type_clob } else { column_type },
+        // Never asked for: `own.put` stands in its place.
+        upsert: |_, _| String::new(),
+        create_tail: Cow::Borrowed(""),
+        clear: "TRUNCATE TABLE",
+        ping: "SELECT 1 FROM DUAL",
+        // A transaction begins by itself with the first change, and sessions send nothing for it. As a statement:
+        begin: "SET TRANSACTION READ WRITE",
+        commit: "COMMIT",
+        rollback: "ROLLBACK",
+        own: Some(OwnStatements {
+            put: merge,
+            drop_table,
+            create_tail: if config.lob == Lob::OutOfRow { lobs_out_of_row } else { lobs_in_row },
+            rows_by_array: true,
+        }),
+    }
+}
+
+/// Lengths of text are in characters, as elsewhere. A `RAW` holds 2,000 bytes and not 4,000, so that bytes of up to
+/// 4,000 lie in a `BLOB`.
+fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
+    match kind {
+        FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => format!("VARCHAR2({max} CHAR)").into(),
+        FieldType::Bytes { max } if (1..=MOST_BYTES).contains(&max) => format!("RAW({max})").into(),
+        // LOBs cannot be indexed, and an index entry must fit into a block (6,398 bytes of 8 KB).
+        FieldType::Text { .. } | FieldType::LongText if in_key => "VARCHAR2(700 CHAR)".into(),
+        FieldType::Bytes { .. } | FieldType::LongBytes if in_key => "RAW(2000)".into(),
+        FieldType::Text { .. } | FieldType::LongText => "CLOB".into(),
+        FieldType::Bytes { .. } | FieldType::LongBytes => "BLOB".into(),
+        FieldType::Int => "NUMBER(19)".into(),
+        // Without a zone, and holds UTC here.
+        FieldType::Timestamp => "TIMESTAMP(6)".into(),
+    }
+}
+
+/// As [`column_type`], with every text outside of keys in a `CLOB`.
+fn column_type_clob(kind: FieldType, in_key: bool) -> Cow<'static, str> {
+    match kind {
+        FieldType::Text { .. } if !in_key => "CLOB".into(),
+        _ => column_type(kind, in_key),
+    }
+}
+
+/// Whether a field is in the key or an index.
+fn indexed(collection: &Collection, field: usize) -> bool {
+    collection.key.contains(&field) || collection.indexes.iter().any(|index| index.contains(&field))
+}
+
+/// The fields that lie in a LOB, by position.
+pub(crate) fn lobs(dialect: &Dialect, collection: &Collection) -> Vec<usize> {
+    let is_lob = |(position, field): (usize, &kurabe_core::collection::Field)| {
+        let column = (dialect.column_type)(field.kind, indexed(collection, position));
+        (column == "CLOB" || column == "BLOB").then_some(position)
+    };
+    collection.fields.iter().enumerate().filter_map(is_lob).collect()
+}
+
+fn lobs_in_row(dialect: &Dialect, collection: &Collection) -> String {
+    lob_storage(dialect, collection, "ENABLE STORAGE IN ROW")
+}
+
+fn lobs_out_of_row(dialect: &Dialect, collection: &Collection) -> String {
+    lob_storage(dialect, collection, "DISABLE STORAGE IN ROW")
+}
+
+/// ` LOB ("a", "b") STORE AS (…)`. Whether that is a SecureFile is the server's setting (`db_securefile`).
+fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String {
+    let names: Vec<String> = lobs(dialect, collection)
+        .into_iter()
+        .filter_map(|position| collection.fields.get(position))
+        .map(|field| dialect.quoted(field.name))
+        .collect();
+    if names.is_empty() { String::new() } else { format!(" LOB ({}) STORE AS ({how})", names.join(", ")) }
+}
+
+/// `IF EXISTS` is 23ai's; before that, the error that says so (ORA-00942) is swallowed where it is raised. PURGE: not
+/// into the recycle bin, where it would go on taking space.
+fn drop_table(dialect: &Dialect, name: &str) -> String {
+    format!(
+        "BEGIN EXECUTE IMMEDIATE 'DROP TABLE {} PURGE'; EXCEPTION WHEN OTHERS THEN IF SQLCODE <> -942 THEN RAISE; END IF; END;",
+        dialect.quoted(name).replace('\'', "''")
+    )
+}
+
+/// The upsert of tables without LOBs. The parameters stand once each, in the order of the fields.
+fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
+    if collection.key.is_empty() || collection.fields.is_empty() {
+        let message = format!("collection {} has no key", collection.name);
+        return Err(Error::new(ErrorKind::Internal, message));
+    }
+    let names: Vec<String> = collection.fields.iter().map(|field| d.quoted(field.name)).collect();
+    let name = |position: usize| names.get(position).map_or("", String::as_str);
+    let source: Vec<String> =
+        names.iter().enumerate().map(|(n, name)| format!(":{} AS {name}", n + 1)).collect();
+    let on: Vec<String> =
+        collection.key.iter().map(|&key| format!("t.{0} = s.{0}", name(key))).collect();
+    let set: Vec<String> = (0..names.len())
+        .filter(|field| !collection.key.contains(field))
+        .map(|field| format!("t.{0} = s.{0}", name(field)))
+        .collect();
+    let matched =
+        if set.is_empty() { String::new() } else { format!(" WHEN MATCHED THEN UPDATE SET {}", set.join(", ")) };
+    let values: Vec<String> = names.iter().map(|name| format!("s.{name}")).collect();
+    Ok(format!(
+        "MERGE INTO {} t USING (SELECT {} FROM DUAL) s ON ({}){matched} WHEN NOT MATCHED THEN INSERT ({}) VALUES ({})",
+        d.quoted(&collection.name),
+        source.join(", "),
+        on.join(" AND "),
+        names.join(", "),
+        values.join(", ")
+    ))
+}

@@ -1,0 +1,248 @@
+//! What an Oracle database says of itself, as far as the user may see it.
+
+use super::config::{Config, Lob};
+use super::link::{CLIENT, Link};
+use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::{ErrorKind, Result};
+use std::collections::BTreeMap;
+
+/// What makes the durability class, in V$PARAMETER. The values are the session's.
+const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
+
+/// What else decides figures, in V$PARAMETER.
+const OTHERS: [&str; 20] = [
+    "compatible",
+    "cpu_count",
+    "cursor_sharing",
+    "db_block_size",
+    "db_cache_size",
+    "db_securefile",
+    "disk_asynch_io",
+    "filesystemio_options",
+    "log_buffer",
+    "max_string_size",
+    "memory_target",
+    "open_cursors",
+    "optimizer_mode",
+    "pga_aggregate_target",
+    "processes",
+    "session_cached_cursors",
+    "sessions",
+    "sga_target",
+    "shared_pool_size",
+    "shared_servers",
+];
+
+/// The names of the product, public.
+pub(crate) const BANNER: &str = "SELECT BANNER FROM V$VERSION";
+/// The character sets, public.
+pub(crate) const CHARACTER_SETS: &str = "SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS \
+     WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET') ORDER BY PARAMETER";
+/// The profile's limit, public.
+pub(crate) const PROFILE: &str = "SELECT LIMIT FROM USER_RESOURCE_LIMITS WHERE RESOURCE_NAME = 'SESSIONS_PER_USER'";
+/// The blocks of the tablespace that our tables go to, public.
+pub(crate) const TABLESPACE: &str = "SELECT U.DEFAULT_TABLESPACE, T.BLOCK_SIZE FROM USER_USERS U \
+     JOIN USER_TABLESPACES T ON T.TABLESPACE_NAME = U.DEFAULT_TABLESPACE";
+/// Processes and sessions; takes a right on V_$RESOURCE_LIMIT.
+pub(crate) const RESOURCES: &str = "SELECT RESOURCE_NAME, CURRENT_UTILIZATION, LIMIT_VALUE FROM V$RESOURCE_LIMIT \
+     WHERE RESOURCE_NAME IN ('processes', 'sessions') ORDER BY RESOURCE_NAME";
+/// Data Guard and the redo log; takes a right on V_$DATABASE.
+pub(crate) const DATABASE: &str = "SELECT LOG_MODE, FORCE_LOGGING, FLASHBACK_ON, DATABASE_ROLE, OPEN_MODE, \
+     PROTECTION_MODE, PROTECTION_LEVEL FROM V$DATABASE";
+
+/// The settings; takes a right on V_$PARAMETER.
+pub(crate) fn parameters() -> String {
+    let names: Vec<String> = DURABILITY.iter().chain(&OTHERS).map(|name| format!("'{name}'")).collect();
+    format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({}) ORDER BY NAME", names.join(", "))
+}
+
+/// Asks the server.
+pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
+    let mut notes = vec![
+        "Each change outside of a transaction is two round trips, the statement and the commit: the client crate \
+         has no flag to commit with the statement."
+            .to_owned(),
+        "Beginning a transaction sends nothing; many rows within one take a savepoint first.".to_owned(),
+        "Adding or replacing a row of a table with LOBs is an UPDATE, and an INSERT where there was no row: MERGE \
+         takes no value of more than 4,000 bytes."
+            .to_owned(),
+        "Oracle takes an empty text for no value; an empty one is stored as one zero character.".to_owned(),
+    ];
+    if config.lob == Lob::Locator {
+        notes.push("LOBs are read by locator: a round trip for each value beside the query's.".to_owned());
+    }
+    let version = link.version()?;
+    let banner = optional(link, BANNER)?.and_then(|rows| rows.into_iter().next()?.into_iter().next());
+    let found = optional(link, &parameters())?;
+    if found.is_none() {
+        notes.push(
+            "The user may not see V$PARAMETER: whether a commit waits for the disk is unknown unless \
+             --durability sets it (GRANT SELECT ON V_$PARAMETER)."
+                .to_owned(),
+        );
+    }
+    let parameters: BTreeMap<String, String> =
+        found.iter().flatten().filter_map(|row| Some((row.first()?.clone(), row.get(1)?.clone()))).collect();
+    let pick = |names: &[&str]| -> Vec<Setting> {
+        let with_value = |name: &&str| parameters.get(*name).filter(|value| !value.is_empty());
+        names.iter().filter_map(|name| Some(Setting::new(*name, with_value(name)?))).collect()
+    };
+    let mut durability_settings = pick(&DURABILITY);
+    let mut settings = pick(&OTHERS);
+    settings.extend(pairs(optional(link, CHARACTER_SETS)?));
+    if let Some([tablespace, block]) = first(optional(link, TABLESPACE)?) {
+        settings.push(Setting::new("block size of tablespace ".to_owned() + &tablespace, block));
+    }
+    settings.push(Setting::new("statement cache (client)", config.statement_cache.to_string()));
+    settings.push(Setting::new("prefetch (client)", config.prefetch.to_string()));
+    settings.push(Setting::new("fetch size (client)", config.fetch_size.to_string()));
+    if !settings.iter().any(|s| s.name == "NLS_CHARACTERSET" && s.value == "AL32UTF8") {
+        notes.push("The character set is not AL32UTF8: text that it lacks comes back changed.".to_owned());
+    }
+    let mut level = String::new();
+    match first::<7>(optional(link, DATABASE)?) {
+        Some(database) => {
+            let names = [
+                "log_mode",
+                "force_logging",
+                "flashback_on",
+                "database_role",
+                "open_mode",
+                "protection_mode",
+                "protection_level",
+            ];
+            durability_settings.extend(names.iter().zip(&database).map(|(name, value)| Setting::new(*name, value)));
+            level.clone_from(&database[6]);
+        }
+        None => notes.push(
+            "The user may not see V$DATABASE: whether a standby has each commit is unknown (GRANT SELECT ON \
+             V_$DATABASE)."
+                .to_owned(),
+        ),
+    }
+    let known = |name: &str| parameters.get(name).map_or("", String::as_str);
+    let durability = match (config.wait_for_redo, found.is_some()) {
+        (None, false) => None,
+        (asked, _) => Some(durability(asked, &known, &level, &mut notes)),
+    };
+    let (connections, in_use) = limits(optional(link, RESOURCES)?, optional(link, PROFILE)?);
+    Ok(ServerFacts {
+        engine: "Oracle Database".to_owned(),
+        version: banner.map_or_else(|| version.clone(), |banner| format!("{version} ({})", banner.trim())),
+        client: CLIENT.to_owned(),
+        transport: link.transport().to_owned(),
+        durability,
+        durability_settings,
+        settings,
+        limits: Limits {
+            connections,
+            connections_in_use: in_use,
+            value_bytes: None,
+            request_bytes: None,
+            parameters: Some(Limit { most: 65_535, set_by: "Oracle (bind variables of a statement)".to_owned() }),
+        },
+        notes,
+    })
+}
+
+/// The rows, or nothing where the user may not see them.
+fn optional(link: &mut Link, sql: &str) -> Result<Option<Vec<Vec<String>>>> {
+    match link.rows(sql) {
+        Ok(rows) => Ok(Some(rows)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotPermitted) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn first<const N: usize>(rows: Option<Vec<Vec<String>>>) -> Option<[String; N]> {
+    rows?.into_iter().next()?.try_into().ok()
+}
+
+fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
+    let pair = |row: Vec<String>| <[String; 2]>::try_from(row).ok().map(|[name, value]| Setting::new(name, value));
+    rows.unwrap_or_default().into_iter().filter_map(pair).collect()
+}
+
+/// The class that the settings make (Database Reference, COMMIT_WAIT, COMMIT_LOGGING, COMMIT_WRITE; Data Guard
+/// Concepts, "Protection Modes"). Without any of them a commit waits until its redo is on disk.
+fn durability<'a>(
+    asked: Option<bool>,
+    get: &impl Fn(&str) -> &'a str,
+    level: &str,
+    notes: &mut Vec<String>,
+) -> DurabilityClass {
+    let (wait, write) = (get("commit_wait").to_ascii_uppercase(), get("commit_write").to_ascii_uppercase());
+    // Where the old parameter and the new ones disagree, the weaker is believed.
+    let waits = asked.unwrap_or_else(|| {
+        wait == "FORCE_WAIT" || (wait != "NOWAIT" && !write.split(',').any(|word| word.trim() == "NOWAIT"))
+    });
+    if !waits {
+        notes.push(
+            "Commits do not wait for the redo log, which is written within some three seconds: a crash of the \
+             server alone loses as much."
+                .to_owned(),
+        );
+        return DurabilityClass::PeriodicSync;
+    }
+    match level {
+        "MAXIMUM PROTECTION" | "MAXIMUM AVAILABILITY" => DurabilityClass::Replicated,
+        _ => DurabilityClass::Synced,
+    }
+}
+
+/// The connections that this user may hold, and how many sessions there are beside ours.
+fn limits(
+    resources: Option<Vec<Vec<String>>>,
+    profile: Option<Vec<Vec<String>>>,
+) -> (Option<Limit>, Option<u64>) {
+    let mut limits = Vec::new();
+    let mut in_use = None;
+    for row in resources.unwrap_or_default() {
+        let [name, used, most] = row.as_slice() else { continue };
+        // Values are padded with spaces; UNLIMITED is none.
+        limits.extend(most.trim().parse().ok().map(|most| Limit { most, set_by: name.clone() }));
+        if name == "sessions" {
+            in_use = used.trim().parse::<u64>().ok().map(|used| used.saturating_sub(1));
+        }
+    }
+    let of_profile = profile.and_then(|rows| rows.first()?.first()?.trim().parse().ok());
+    limits.extend(of_profile.map(|most| Limit { most, set_by: "SESSIONS_PER_USER of the user's profile".to_owned() }));
+    (limits.into_iter().min_by_key(|limit| limit.most), in_use)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(asked: Option<bool>, settings: &[(&str, &'static str)], level: &str) -> DurabilityClass {
+        let get = |name: &str| settings.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| *value);
+        durability(asked, &get, level, &mut Vec::new())
+    }
+
+    #[test]
+    fn the_class_follows_the_settings() {
+        use DurabilityClass::{PeriodicSync, Replicated, Synced};
+        assert_eq!(class(None, &[], ""), Synced);
+        assert_eq!(class(None, &[("commit_wait", "NOWAIT")], ""), PeriodicSync);
+        assert_eq!(class(None, &[("commit_write", "BATCH, nowait")], ""), PeriodicSync);
+        assert_eq!(class(None, &[("commit_write", "IMMEDIATE,WAIT")], ""), Synced);
+        assert_eq!(class(None, &[("commit_wait", "FORCE_WAIT"), ("commit_write", "NOWAIT")], ""), Synced);
+        assert_eq!(class(Some(true), &[("commit_wait", "NOWAIT")], ""), Synced);
+        assert_eq!(class(Some(false), &[], "MAXIMUM PROTECTION"), PeriodicSync);
+        assert_eq!(class(None, &[], "MAXIMUM AVAILABILITY"), Replicated);
+        assert_eq!(class(None, &[], "MAXIMUM PERFORMANCE"), Synced);
+        assert_eq!(class(None, &[], "RESYNCHRONIZATION"), Synced);
+    }
+
+    #[test]
+    fn the_smallest_limit_counts_and_unlimited_is_none() {
+        let row = |fields: [&str; 3]| fields.map(str::to_owned).to_vec();
+        let resources = vec![row(["processes", "90", "       320"]), row(["sessions", "101", "       504"])];
+        let profile = |value: &str| Some(vec![vec![value.to_owned()]]);
+        let (most, used) = limits(Some(resources.clone()), profile("UNLIMITED"));
+        assert_eq!((most.map(|m| (m.most, m.set_by)), used), (Some((320, "processes".to_owned())), Some(100)));
+        let (most, _) = limits(Some(resources), profile("20"));
+        assert_eq!(most.map(|limit| limit.most), Some(20));
+        assert_eq!(limits(None, profile("UNLIMITED")), (None, None));
+    }
+}

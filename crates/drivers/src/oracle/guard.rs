@@ -1,0 +1,113 @@
+//! What the crate does not give: an end to its panics, and a time limit while it connects and closes.
+
+use kurabe_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Once, mpsc};
+use std::time::Duration;
+
+thread_local! {
+    /// Whether a panic of this thread is caught and told as an error, and need not be printed too.
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls into the crate. A panic in there (it has `todo!()` for answers that it does not know yet) becomes an error
+/// that names the crate. The connection is of no use afterwards.
+pub(crate) fn contain<T>(doing: &str, call: impl FnOnce() -> T) -> Result<T> {
+    silence();
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    CONTAINED.set(before);
+    result.map_err(|panic| {
+        let text = text_of(&*panic);
+        // Dropping what was thrown is harmless: it is a text.
+        Error::new(
+            ErrorKind::Protocol,
+            format!("{} failed while it was {doing}: {text}", super::link::CLIENT),
+        )
+        .hint("the server's answer is one that this crate does not know; report it with the server's version")
+    })
+}
+
+/// As the crate's destructors lock what a panic has poisoned, and panic again: drops within a guard of its own.
+pub(crate) fn discard<T>(value: T) {
+    let _ = contain("letting go", || drop(value));
+}
+
+/// Does something that may block for ever in a thread of its own and waits for it so long. `None`: it did not end in
+/// time, and whatever comes of it later is dropped.
+pub(crate) fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let spawned = std::thread::Builder::new().name("kurabe-oracle".to_owned()).spawn(move || {
+        // An error: nobody waits any more.
+        if let Err(late) = sender.send(work()) {
+            discard(late);
+        }
+    });
+    match spawned {
+        Ok(_) => Ok(receiver.recv_timeout(limit).ok()),
+        Err(error) => Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
+            .hint("raise the limit of processes (ulimit -u), or use fewer clients")),
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words")
+}
+
+/// Keeps contained panics off standard error; all others go where they went before.
+fn silence() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !CONTAINED.get() {
+                before(info);
+            }
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_panic_becomes_an_error_that_names_the_crate() {
+        let error = contain("executing", || -> u8 { todo!() }).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        let text = error.to_string();
+        assert!(text.contains("oracledb") && text.contains("executing"), "{text}");
+        let error = contain("executing", || -> u8 { panic!("{} of {}", 1, 2) }).unwrap_err();
+        assert!(error.to_string().contains("1 of 2"), "{error}");
+        assert_eq!(contain("executing", || 7), Ok(7));
+    }
+
+    #[test]
+    fn a_destructor_that_panics_is_contained_too() {
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("lock poisoned");
+            }
+        }
+        discard(Bad);
+    }
+
+    #[test]
+    fn what_blocks_is_not_waited_for_longer_than_allowed() {
+        let began = Instant::now();
+        let late = within(Duration::from_millis(50), || std::thread::sleep(Duration::from_secs(5))).unwrap();
+        assert!(late.is_none() && began.elapsed() < Duration::from_secs(2));
+        assert_eq!(within(Duration::from_secs(5), || 7).unwrap(), Some(7));
+    }
+}

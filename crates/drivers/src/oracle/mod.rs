@@ -1,0 +1,130 @@
+//! Oracle Database, by Oracle's own driver in Rust, the crate `oracledb` (blocking).
+//!
+//! No server was at hand when this was written. What that leaves unproven is said in `docs/oracle.md`.
+
+mod config;
+mod dialect;
+mod errors;
+mod facts;
+mod guard;
+mod house;
+mod link;
+mod plan;
+mod session;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
+use crate::sql::SqlNamespace;
+use config::Config;
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use link::Link;
+use session::OracleSession;
+use std::sync::Arc;
+
+/// The driver, for the registry.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["oracle"],
+    engine: "Oracle Database",
+    about: "relational server; not yet verified against one",
+    url: "oracle://user[:password]@host[:port]/service",
+    options: &[
+        OptionInfo { name: "sid", help: "the instance's SID, instead of a service name" },
+        OptionInfo {
+            name: "descriptor",
+            help: "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
+        },
+        OptionInfo { name: "server", help: "dedicated, shared or pooled; default: what the listener gives" },
+        OptionInfo { name: "tls", help: "off (default), verify (TCPS; the certificate is always checked)" },
+        OptionInfo {
+            name: "wallet",
+            help: "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD",
+        },
+        OptionInfo { name: "statement_cache", help: "statements that a connection keeps open (default 20)" },
+        OptionInfo { name: "prefetch", help: "rows that come with a query's first answer (default 100)" },
+        OptionInfo { name: "fetch_size", help: "rows of each further answer (default 100)" },
+        OptionInfo {
+            name: "lob",
+            help: "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
+        },
+        OptionInfo { name: "text", help: "varchar2 (default) or clob: where text of up to 4,000 bytes goes" },
+    ],
+    // Read in public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
+    benchmark_clause: Some(BenchmarkClause {
+        name: "Oracle Technology Network License Agreement, License Rights and Restrictions",
+        says: "It forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
+               other licences of Oracle's differ, so read the one that your copy came with.",
+        source: "https://www.oracle.com/downloads/licenses/standard-license.html",
+    }),
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(Oracle { config: Arc::new(Config::from_url(url)?) }))
+}
+
+struct Oracle {
+    config: Arc<Config>,
+}
+
+impl Driver for Oracle {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut link = Link::connect(&self.config, ConnectOptions::default().timeout)?;
+        let facts = facts::read(&mut link, &self.config)?;
+        link.quit()?;
+        Ok(facts)
+    }
+
+    fn supports(&self, _operation: &Operation) -> Support {
+        Support::Native
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("the crate oracledb awaits each answer before it sends the next request".to_owned())
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let wait = match class {
+            DurabilityClass::Synced => Some(true),
+            DurabilityClass::PeriodicSync => Some(false),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            let mut config = (*self.config).clone();
+            config.wait_for_redo = Some(wait);
+            self.config = Arc::new(config);
+        }
+        let facts = self.describe()?;
+        if facts.durability == Some(class) {
+            return Ok(());
+        }
+        let found = facts.durability.map_or("unknown", DurabilityClass::name);
+        let settings: Vec<String> =
+            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
+        Err(Error::unsupported(format!(
+            "the durability class of this database is '{found}' and not '{class}' ({}); a session may choose \
+             between 'synced' and 'periodic-sync' only, by COMMIT_WAIT",
+            settings.join(", ")
+        ))
+        .hint("ask the server's owner, or leave --durability out"))
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let link = Link::connect(&self.config, options.timeout)?;
+        Ok(Box::new(OracleSession::new(link, Arc::clone(&self.config))))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(SqlNamespace::new(house::OracleHouse::open(&self.config)?)))
+    }
+}

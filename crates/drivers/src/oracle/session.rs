@@ -1,0 +1,163 @@
+//! A session on Oracle. The crate commits nothing by itself and sets no flag for it, so that every change outside of a
+//! transaction is two round trips: the statement, and the commit.
+
+use super::config::Config;
+use super::dialect::dialect;
+use super::errors;
+use super::link::Link;
+use super::plan::{Plan, Steps, plan};
+use super::values::Bind;
+use crate::slots::{Slots, check_parameters};
+use crate::sql::Dialect;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{ErrorKind, Result};
+use std::sync::Arc;
+
+/// More operations than any experiment has.
+const MOST_PLANS: usize = 64;
+
+/// An open session.
+pub(crate) struct OracleSession {
+    link: Link,
+    dialect: Dialect,
+    /// Made once each, so that preparing per request measures the crate's statement cache and not our making of texts.
+    plans: Vec<(Operation, Arc<Plan>)>,
+    slots: Slots<Arc<Plan>>,
+    in_transaction: bool,
+}
+
+impl OracleSession {
+    pub(crate) fn new(link: Link, config: Arc<Config>) -> Self {
+        Self {
+            link,
+            dialect: dialect(&config),
+            plans: Vec::new(),
+            slots: Slots::default(),
+            in_transaction: false,
+        }
+    }
+
+    /// Commits a change that is no part of a transaction, and takes back what a failed one left.
+    fn finish(&mut self, done: Result<u64>) -> Result<u64> {
+        if self.in_transaction {
+            return done;
+        }
+        match done {
+            Ok(rows) => self.link.commit().map(|()| rows),
+            Err(error) => {
+                if !matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Protocol) {
+                    // Rows of a batch before the one that failed, and the lock on the table. Whatever comes of it,
+                    // the first error is the one to tell.
+                    let _ = self.link.rollback();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Rows of one request, all or none. Within a transaction that takes a savepoint (one round trip more): rows
+    /// before the one that fails would stay.
+    fn array(&mut self, sql: &str, width: usize, binds: &[Bind<'_>]) -> Result<u64> {
+        if self.in_transaction {
+            self.link.change(SAVEPOINT, &[])?;
+        }
+        let done = self.link.changes(sql, width, binds);
+        if self.in_transaction
+            && done.as_ref().is_err_and(|error| error.kind() != ErrorKind::ConnectionLost)
+        {
+            let _ = self.link.change(BACK_TO_SAVEPOINT, &[]);
+        }
+        done
+    }
+}
+
+/// Before rows that go in together, within a transaction.
+pub(crate) const SAVEPOINT: &str = "SAVEPOINT kurabe_rows";
+/// After one of them failed.
+pub(crate) const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT kurabe_rows";
+
+impl Session for OracleSession {
+    /// No round trip: the server parses a statement with its first execution, and the crate's statement cache keeps it.
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Some((_, known)) = self.plans.iter().find(|(known, _)| known == operation) {
+            return Ok(self.slots.insert(Arc::clone(known)));
+        }
+        let made = Arc::new(plan(&self.dialect, operation)?);
+        if self.plans.len() == MOST_PLANS {
+            self.plans.clear();
+        }
+        self.plans.push((operation.clone(), Arc::clone(&made)));
+        Ok(self.slots.insert(made))
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        out.clear();
+        let plan = Arc::clone(self.slots.get(prepared)?);
+        check_parameters(plan.name, plan.shape.takes.len(), parameters.len())?;
+        let binds: Vec<Bind<'_>> = plan
+            .shape
+            .takes
+            .iter()
+            .zip(parameters)
+            .map(|(kind, value)| Bind::new(*kind, value))
+            .collect::<Result<_>>()?;
+        let changed = match &plan.steps {
+            Steps::Ping => return self.link.ping(),
+            Steps::Begin => {
+                self.in_transaction = true;
+                return Ok(());
+            }
+            Steps::Commit => {
+                self.in_transaction = false;
+                return self.link.commit();
+            }
+            Steps::Rollback => {
+                self.in_transaction = false;
+                return self.link.rollback();
+            }
+            Steps::Query(sql) => {
+                return self
+                    .link
+                    .query(sql, &binds, &plan.shape.gives, out)
+                    .inspect_err(|_| out.clear());
+            }
+            Steps::Change(sql) => self.link.change(sql, &binds),
+            Steps::Array { sql, width } => self.array(sql, *width, &binds),
+            Steps::UpdateOrInsert { update, order, insert } => {
+                let updating: Vec<Bind<'_>> = order
+                    .iter()
+                    .filter_map(|&at| Some(Bind::new(*plan.shape.takes.get(at)?, parameters.get(at)?)))
+                    .collect::<Result<_>>()?;
+                update_or_insert(&mut self.link, (update, &updating), (insert, &binds))
+            }
+        };
+        out.set_affected(self.finish(changed)?);
+        Ok(())
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.link.quit()
+    }
+}
+
+/// Updates the row, or adds it where there is none; once more where another session added it in between.
+fn update_or_insert(
+    link: &mut Link,
+    (update, updating): (&str, &[Bind<'_>]),
+    (insert, inserting): (&str, &[Bind<'_>]),
+) -> Result<u64> {
+    match link.change(update, updating)? {
+        0 => {}
+        rows => return Ok(rows),
+    }
+    match link.change(insert, inserting) {
+        Err(error) if error.server_code() == Some(errors::DUPLICATE) => link.change(update, updating),
+        done => done,
+    }
+}

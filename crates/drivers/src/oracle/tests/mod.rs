@@ -1,0 +1,3 @@
+//! What can be proven without a server.
+
+mod statements;
