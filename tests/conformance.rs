@@ -147,5 +147,11 @@ fn couchdb() {
         conforms(server.url());
         // Its databases may have names of their own, beside those of another run.
         conforms(&format!("{}/test/part_", server.url()));
+/// No Oracle server can be started here: whoever has one names it. See docs/oracle.md.
+#[test]
+fn oracle_where_one_is_named() {
+    match std::env::var("KURABE_ORACLE") {
+        Ok(url) if !url.is_empty() => conforms(&url),
+        _ => testing::skipped("KURABE_ORACLE is not set, and no Oracle server can be had without a user's own"),
     }
 }

@@ -40,7 +40,7 @@ pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptio
     match started {
         Ok(server) => Some(server),
         Err(error) if error.is_not_installed() && !required() => {
-            skip(&error);
+            skipped(&error.to_string());
             None
         }
         Err(error) => panic!("{error}"),
@@ -52,10 +52,11 @@ pub fn required() -> bool {
     std::env::var_os(REQUIRE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Says on the real standard error, which the test harness does not capture, that a test did not run.
-fn skip(error: &TestbedError) {
+/// Says on the real standard error, which the test harness does not capture, that a test did not run, and why. Even
+/// where servers [are required](REQUIRE): for servers that nobody can install.
+pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = std::io::stderr().write_all(format!("skipped {test}: {error}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("skipped {test}: {why}\n").as_bytes());
 }
 
 /// The guard program for tests, built by cargo if need be: `kurabe-testbed` of this crate, in the folder that the
