@@ -66,14 +66,17 @@ impl Config {
             .filter(|password| !password.expose().is_empty())
             .or_else(|| variable(PASSWORD).map(Secret::new))
             .ok_or_else(|| {
-                usage("no password is given".to_owned()).hint(format!("set {PASSWORD}, or put it into the URL"))
+                usage("no password is given".to_owned())
+                    .hint(format!("set {PASSWORD}, or put it into the URL"))
             })?;
         let tls = match url.option("tls").unwrap_or("off") {
             "off" => false,
             "verify" => true,
             "require" => {
-                return Err(usage("tls=require is not to be had: the crate checks every certificate".to_owned())
-                    .hint("use tls=verify, and wallet= for an authority that is not public"));
+                return Err(usage(
+                    "tls=require is not to be had: the crate checks every certificate".to_owned(),
+                )
+                .hint("use tls=verify, and wallet= for an authority that is not public"));
             }
             other => return Err(usage(format!("tls={other} is unknown")).hint("off or verify")),
         };
@@ -81,7 +84,9 @@ impl Config {
             "in-row" => Lob::InRow,
             "out-of-row" => Lob::OutOfRow,
             "locator" => Lob::Locator,
-            other => return Err(usage(format!("lob={other} is unknown")).hint("in-row, out-of-row or locator")),
+            other => {
+                return Err(usage(format!("lob={other} is unknown")).hint("in-row, out-of-row or locator"));
+            }
         };
         let text_as_clob = match url.option("text").unwrap_or("varchar2") {
             "varchar2" => false,
@@ -90,7 +95,8 @@ impl Config {
         };
         let number = |name: &str, default: u32| -> Result<u32> {
             let Some(text) = url.option(name) else { return Ok(default) };
-            let count = units::parse_count(text).map_err(|e| e.context(format!("{}: {name}=", url.scheme)))?;
+            let count =
+                units::parse_count(text).map_err(|e| e.context(format!("{}: {name}=", url.scheme)))?;
             u32::try_from(count)
                 .ok()
                 .filter(|count| *count <= 1_000_000)
@@ -170,7 +176,9 @@ fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
     };
     for text in [host, value] {
         // What would end the value, or begin another, in the descriptor.
-        if text.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control() || "()='\"\\#".contains(c)) {
+        if text.is_empty()
+            || text.chars().any(|c| c.is_whitespace() || c.is_control() || "()='\"\\#".contains(c))
+        {
             return Err(usage("the host, the service or the SID holds a character that a descriptor cannot"));
         }
     }
@@ -201,7 +209,10 @@ mod tests {
     fn a_url_becomes_a_descriptor() {
         for (url, part) in [
             ("oracle://u:p@db/shop", "(PROTOCOL=tcp)(HOST=db)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=shop))"),
-            ("oracle://u:p@db:1522/shop.example.com?server=pooled", "(SERVICE_NAME=shop.example.com)(SERVER=pooled)"),
+            (
+                "oracle://u:p@db:1522/shop.example.com?server=pooled",
+                "(SERVICE_NAME=shop.example.com)(SERVER=pooled)",
+            ),
             ("oracle://u:p@db?sid=XE", "(CONNECT_DATA=(SID=XE))"),
             ("oracle://u:p@[::1]/shop", "(HOST=::1)(PORT=1521)"),
             ("oracle://u:p@db:2484/shop?tls=verify", "(PROTOCOL=tcps)"),

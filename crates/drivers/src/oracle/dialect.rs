@@ -113,14 +113,16 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
     let name = |position: usize| names.get(position).map_or("", String::as_str);
     let source: Vec<String> =
         names.iter().enumerate().map(|(n, name)| format!(":{} AS {name}", n + 1)).collect();
-    let on: Vec<String> =
-        collection.key.iter().map(|&key| format!("t.{0} = s.{0}", name(key))).collect();
+    let on: Vec<String> = collection.key.iter().map(|&key| format!("t.{0} = s.{0}", name(key))).collect();
     let set: Vec<String> = (0..names.len())
         .filter(|field| !collection.key.contains(field))
         .map(|field| format!("t.{0} = s.{0}", name(field)))
         .collect();
-    let matched =
-        if set.is_empty() { String::new() } else { format!(" WHEN MATCHED THEN UPDATE SET {}", set.join(", ")) };
+    let matched = if set.is_empty() {
+        String::new()
+    } else {
+        format!(" WHEN MATCHED THEN UPDATE SET {}", set.join(", "))
+    };
     let values: Vec<String> = names.iter().map(|name| format!("s.{name}")).collect();
     Ok(format!(
         "MERGE INTO {} t USING (SELECT {} FROM DUAL) s ON ({}){matched} WHEN NOT MATCHED THEN INSERT ({}) VALUES ({})",

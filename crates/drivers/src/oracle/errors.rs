@@ -102,15 +102,24 @@ fn stream(text: &str, place: &str) -> Error {
         return Error::new(ErrorKind::Protocol, format!("{place}: no TLS connection: {cause}"))
             .hint("does that port speak TLS? plain connections need tls=off");
     }
-    if has("reset by peer") || has("roken pipe") || has("unexpected end of file") || has("close_notify") || has("UnexpectedEof") {
-        return Error::new(ErrorKind::ConnectionLost, format!("{place} closed the connection before it was made"))
-            .hint("is that the port of an Oracle listener, and does it want TLS (tls=verify)?");
+    if has("reset by peer")
+        || has("roken pipe")
+        || has("unexpected end of file")
+        || has("close_notify")
+        || has("UnexpectedEof")
+    {
+        return Error::new(
+            ErrorKind::ConnectionLost,
+            format!("{place} closed the connection before it was made"),
+        )
+        .hint("is that the port of an Oracle listener, and does it want TLS (tls=verify)?");
     }
     if has("os error 24") || has("os error 23") {
         return Error::new(ErrorKind::Limit, format!("no more connections from this machine: {cause}"))
             .hint("raise the limit of open files (ulimit -n)");
     }
-    Error::new(ErrorKind::Unreachable, format!("cannot reach {place}: {cause}")).hint("are host and port right?")
+    Error::new(ErrorKind::Unreachable, format!("cannot reach {place}: {cause}"))
+        .hint("are host and port right?")
 }
 
 /// What a listener answers instead of a server.
@@ -128,7 +137,11 @@ fn refused(number: usize, place: &str) -> Error {
         ),
         12_521 => (ErrorKind::NotFound, "knows no such instance", "check the name of the instance"),
         12_523 => (ErrorKind::NotFound, "has no such kind of server", "leave server= out"),
-        _ => (ErrorKind::Unreachable, "refused the connection", "its log says why (lsnrctl status names the file)"),
+        _ => (
+            ErrorKind::Unreachable,
+            "refused the connection",
+            "its log says why (lsnrctl status names the file)",
+        ),
     };
     Error::new(kind, format!("the listener at {place} {what}")).code(format!("ORA-{number:05}")).hint(hint)
 }
@@ -155,7 +168,9 @@ fn kind(number: usize) -> (ErrorKind, &'static str) {
         28_040 => (ErrorKind::Denied, "the account's password verifier is older than this client knows"),
         1_045 => (ErrorKind::NotPermitted, "grant the user CREATE SESSION"),
         1_031 | 1_720 => (ErrorKind::NotPermitted, "the user needs CREATE TABLE"),
-        1_536 | 1_950 => (ErrorKind::NotPermitted, "give the user a quota on the tablespace (ALTER USER … QUOTA … ON …)"),
+        1_536 | 1_950 => {
+            (ErrorKind::NotPermitted, "give the user a quota on the tablespace (ALTER USER … QUOTA … ON …)")
+        }
         1_456 | 16_000 => (ErrorKind::NotPermitted, "the database is open for reading only"),
         942 => (ErrorKind::NotFound, ""),
         12_514 | 12_505 => (ErrorKind::NotFound, "name a service that the listener knows"),
@@ -164,7 +179,9 @@ fn kind(number: usize) -> (ErrorKind, &'static str) {
         1_000 => (ErrorKind::Limit, "raise open_cursors, or lower statement_cache="),
         4_030 | 4_031 => (ErrorKind::Limit, "the server is out of memory"),
         257 | 16_038 => (ErrorKind::Limit, "the server's archive destination is full"),
-        1_652..=1_654 | 1_658 | 1_659 | 1_688 | 1_691 | 1_692 | 12_954 => (ErrorKind::Limit, "the server's tablespace is full"),
+        1_652..=1_654 | 1_658 | 1_659 | 1_688 | 1_691 | 1_692 | 12_954 => {
+            (ErrorKind::Limit, "the server's tablespace is full")
+        }
         972 => (ErrorKind::Limit, "before 12.2 a name has at most 30 bytes"),
         1_450 => (ErrorKind::Limit, "the key is longer than a block of the index allows"),
         54 => (ErrorKind::Server, "another session holds a lock on it"),
@@ -186,7 +203,8 @@ mod tests {
 
     #[test]
     fn an_error_has_its_number_and_says_what_to_do() {
-        let error = server(1_017, "ORA-01017: invalid credential or not authorized; logon denied\nHelp: https://…");
+        let error =
+            server(1_017, "ORA-01017: invalid credential or not authorized; logon denied\nHelp: https://…");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("ORA-01017")));
         assert_eq!(
             error.to_string(),

@@ -39,7 +39,8 @@ pub(crate) const BANNER: &str = "SELECT BANNER FROM V$VERSION";
 pub(crate) const CHARACTER_SETS: &str = "SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS \
      WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET') ORDER BY PARAMETER";
 /// The profile's limit, public.
-pub(crate) const PROFILE: &str = "SELECT LIMIT FROM USER_RESOURCE_LIMITS WHERE RESOURCE_NAME = 'SESSIONS_PER_USER'";
+pub(crate) const PROFILE: &str =
+    "SELECT R.LIMIT FROM USER_RESOURCE_LIMITS R WHERE R.RESOURCE_NAME = 'SESSIONS_PER_USER'";
 /// The blocks of the tablespace that our tables go to, public.
 pub(crate) const TABLESPACE: &str = "SELECT U.DEFAULT_TABLESPACE, T.BLOCK_SIZE FROM USER_USERS U \
      JOIN USER_TABLESPACES T ON T.TABLESPACE_NAME = U.DEFAULT_TABLESPACE";
@@ -111,7 +112,8 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
                 "protection_mode",
                 "protection_level",
             ];
-            durability_settings.extend(names.iter().zip(&database).map(|(name, value)| Setting::new(*name, value)));
+            durability_settings
+                .extend(names.iter().zip(&database).map(|(name, value)| Setting::new(*name, value)));
             level.clone_from(&database[6]);
         }
         None => notes.push(
@@ -139,7 +141,10 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
             connections_in_use: in_use,
             value_bytes: None,
             request_bytes: None,
-            parameters: Some(Limit { most: 65_535, set_by: "Oracle (bind variables of a statement)".to_owned() }),
+            parameters: Some(Limit {
+                most: 65_535,
+                set_by: "Oracle (bind variables of a statement)".to_owned(),
+            }),
         },
         notes,
     })
@@ -159,7 +164,8 @@ fn first<const N: usize>(rows: Option<Vec<Vec<String>>>) -> Option<[String; N]> 
 }
 
 fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
-    let pair = |row: Vec<String>| <[String; 2]>::try_from(row).ok().map(|[name, value]| Setting::new(name, value));
+    let pair =
+        |row: Vec<String>| <[String; 2]>::try_from(row).ok().map(|[name, value]| Setting::new(name, value));
     rows.unwrap_or_default().into_iter().filter_map(pair).collect()
 }
 
@@ -206,7 +212,9 @@ fn limits(
         }
     }
     let of_profile = profile.and_then(|rows| rows.first()?.first()?.trim().parse().ok());
-    limits.extend(of_profile.map(|most| Limit { most, set_by: "SESSIONS_PER_USER of the user's profile".to_owned() }));
+    limits.extend(
+        of_profile.map(|most| Limit { most, set_by: "SESSIONS_PER_USER of the user's profile".to_owned() }),
+    );
     (limits.into_iter().min_by_key(|limit| limit.most), in_use)
 }
 
@@ -240,7 +248,10 @@ mod tests {
         let resources = vec![row(["processes", "90", "       320"]), row(["sessions", "101", "       504"])];
         let profile = |value: &str| Some(vec![vec![value.to_owned()]]);
         let (most, used) = limits(Some(resources.clone()), profile("UNLIMITED"));
-        assert_eq!((most.map(|m| (m.most, m.set_by)), used), (Some((320, "processes".to_owned())), Some(100)));
+        assert_eq!(
+            (most.map(|m| (m.most, m.set_by)), used),
+            (Some((320, "processes".to_owned())), Some(100))
+        );
         let (most, _) = limits(Some(resources), profile("20"));
         assert_eq!(most.map(|limit| limit.most), Some(20));
         assert_eq!(limits(None, profile("UNLIMITED")), (None, None));

@@ -37,7 +37,8 @@ impl OracleHouse {
     fn make_lock_row(&mut self) -> Result<()> {
         if !self.table_exists(MARKER)? {
             let sql = sql::create_table(&self.dialect, &sql::marker())?;
-            unless(NAME_TAKEN, self.execute(&sql)).map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
+            unless(NAME_TAKEN, self.execute(&sql))
+                .map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
         }
         if self.column(&lock_row())?.is_empty() {
             unless(DUPLICATE, self.execute(&insert_lock_row()))?;
@@ -168,9 +169,13 @@ mod tests {
 
     #[test]
     fn a_holder_fits_the_marker_and_holds_no_sign_of_sql() {
-        let name = holder_name("2026-11-21T10:00:00 o'brien \" ; \u{e9} and a name that is much too long to fit");
+        let name =
+            holder_name("2026-11-21T10:00:00 o'brien \" ; \u{e9} and a name that is much too long to fit");
         assert!(name.len() <= 60 && name.is_ascii(), "{name}");
         assert!(!name.contains(['\'', '"', ':']), "{name}");
-        assert!(name.starts_with(&format!("process {} run 2026-11-21T10_00_00_o_brien", std::process::id())), "{name}");
+        assert!(
+            name.starts_with(&format!("process {} run 2026-11-21T10_00_00_o_brien", std::process::id())),
+            "{name}"
+        );
     }
 }

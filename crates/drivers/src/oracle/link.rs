@@ -202,7 +202,10 @@ impl Link {
             closed.and_then(|closed| closed.map_err(|error| errors::executing(&error)))
         })?;
         closed.unwrap_or_else(|| {
-            Err(Error::new(ErrorKind::Timeout, "the server did not answer the goodbye within the time allowed"))
+            Err(Error::new(
+                ErrorKind::Timeout,
+                "the server did not answer the goodbye within the time allowed",
+            ))
         })
     }
 }

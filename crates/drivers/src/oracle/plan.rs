@@ -56,8 +56,12 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         Operation::Begin => Steps::Begin,
         Operation::Commit => Steps::Commit,
         Operation::Rollback => Steps::Rollback,
-        Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => Steps::Query(text()?),
-        Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => Steps::Change(text()?),
+        Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
+            Steps::Query(text()?)
+        }
+        Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => {
+            Steps::Change(text()?)
+        }
         Operation::InsertMany { collection, .. } => {
             Steps::Array { sql: text()?, width: collection.fields.len() }
         }

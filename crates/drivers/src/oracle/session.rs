@@ -64,8 +64,7 @@ impl OracleSession {
             self.link.change(SAVEPOINT, &[])?;
         }
         let done = self.link.changes(sql, width, binds);
-        if self.in_transaction
-            && done.as_ref().is_err_and(|error| error.kind() != ErrorKind::ConnectionLost)
+        if self.in_transaction && done.as_ref().is_err_and(|error| error.kind() != ErrorKind::ConnectionLost)
         {
             let _ = self.link.change(BACK_TO_SAVEPOINT, &[]);
         }
@@ -118,10 +117,7 @@ impl Session for OracleSession {
                 return self.link.rollback();
             }
             Steps::Query(sql) => {
-                return self
-                    .link
-                    .query(sql, &binds, &plan.shape.gives, out)
-                    .inspect_err(|_| out.clear());
+                return self.link.query(sql, &binds, &plan.shape.gives, out).inspect_err(|_| out.clear());
             }
             Steps::Change(sql) => self.link.change(sql, &binds),
             Steps::Array { sql, width } => self.array(sql, *width, &binds),

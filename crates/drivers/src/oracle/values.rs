@@ -36,7 +36,9 @@ impl<'a> Bind<'a> {
             }
             (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Null) => Self::Bytes(None),
             (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Bytes(bytes)) => Self::bytes(bytes),
-            (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Text(text)) => Self::bytes(text.as_bytes()),
+            (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Text(text)) => {
+                Self::bytes(text.as_bytes())
+            }
             (FieldType::Int, Value::Null) => Self::Int(None),
             (FieldType::Int, Value::Int(number)) => Self::Int(Some(*number)),
             (FieldType::Timestamp, Value::Null) => Self::Time(None),
@@ -48,7 +50,11 @@ impl<'a> Bind<'a> {
     }
 
     fn text(text: &'a str) -> Self {
-        if text.bytes().all(|byte| byte == 0) { Self::Zeros("\0".repeat(text.len() + 1)) } else { Self::Text(Some(text)) }
+        if text.bytes().all(|byte| byte == 0) {
+            Self::Zeros("\0".repeat(text.len() + 1))
+        } else {
+            Self::Text(Some(text))
+        }
     }
 
     fn bytes(bytes: &'a [u8]) -> Self {
@@ -175,7 +181,10 @@ fn push_lob(lob: &mut Lob, out: &mut Reply) -> Result<()> {
             Ok(0) => break,
             Ok(n) => read += n,
             Err(error) => {
-                return Err(Error::new(ErrorKind::ConnectionLost, format!("a LOB could not be read: {error}")));
+                return Err(Error::new(
+                    ErrorKind::ConnectionLost,
+                    format!("a LOB could not be read: {error}"),
+                ));
             }
         }
     }

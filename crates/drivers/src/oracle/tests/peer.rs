@@ -289,8 +289,20 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The statement in a message: the longest run of printable signs that begins with one of its words.
 fn sql_in(message: &[u8]) -> Option<String> {
-    let words = ["INSERT INTO", "UPDATE ", "DELETE FROM", "MERGE INTO", "ALTER SESSION", "SAVEPOINT ", "ROLLBACK TO", "SELECT "];
-    let found = words.iter().filter_map(|word| message.windows(word.len()).position(|at| at == word.as_bytes())).min()?;
+    let words = [
+        "INSERT INTO",
+        "UPDATE ",
+        "DELETE FROM",
+        "MERGE INTO",
+        "ALTER SESSION",
+        "SAVEPOINT ",
+        "ROLLBACK TO",
+        "SELECT ",
+    ];
+    let found = words
+        .iter()
+        .filter_map(|word| message.windows(word.len()).position(|at| at == word.as_bytes()))
+        .min()?;
     let length = usize::from(*message.get(found.checked_sub(1)?)?);
     String::from_utf8(message.get(found..found + length)?.to_vec()).ok()
 }

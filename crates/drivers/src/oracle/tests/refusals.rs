@@ -40,7 +40,12 @@ fn a_service_or_sid_that_the_listener_does_not_know() {
         move |mut stream: TcpStream| {
             let asked = receive_connect(&mut stream).unwrap();
             assert!(asked.contains("SERVICE_NAME=shop") || asked.contains("SID=shop"), "{asked}");
-            refuse(&mut stream, &format!("(DESCRIPTION=(TMP=)(VSNNUM=318767104)(ERR={number})(ERROR_STACK=(ERROR=(CODE={number})(EMFI=4))))"));
+            refuse(
+                &mut stream,
+                &format!(
+                    "(DESCRIPTION=(TMP=)(VSNNUM=318767104)(ERR={number})(ERROR_STACK=(ERROR=(CODE={number})(EMFI=4))))"
+                ),
+            );
         }
     };
     let error = of(unknown(12_514), "/shop");
@@ -192,15 +197,16 @@ fn tls_listener() -> Listener {
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(folder.path());
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-        )
-        .unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+            )
+            .unwrap();
     let config = Arc::new(config);
     Listener::start(move |mut stream| {
         let mut connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
@@ -218,7 +224,17 @@ fn tls_listener() -> Listener {
 fn certificate(folder: &std::path::Path) -> (String, String) {
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ])
         .args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"])
         .arg("-keyout")
         .arg(&key)

@@ -24,8 +24,10 @@ fn session(peer: &Peer, rest: &str) -> OracleSession {
 }
 
 fn plain() -> Arc<Collection> {
-    let fields =
-        vec![Field { name: "id", kind: FieldType::Int }, Field { name: "word", kind: FieldType::Text { max: 20 } }];
+    let fields = vec![
+        Field { name: "id", kind: FieldType::Int },
+        Field { name: "word", kind: FieldType::Text { max: 20 } },
+    ];
     Arc::new(Collection::new("kurabe_plain", fields, vec![0]))
 }
 
@@ -121,7 +123,10 @@ fn a_transaction_commits_once_at_its_end() {
 #[test]
 fn many_rows_are_one_request_and_are_taken_back_together() {
     let calls = AtomicUsize::new(0);
-    let peer = Peer::start(move |_| if calls.fetch_add(1, Ordering::SeqCst) == 0 { Answer::Rows(3) } else { DUPLICATE });
+    let peer =
+        Peer::start(
+            move |_| if calls.fetch_add(1, Ordering::SeqCst) == 0 { Answer::Rows(3) } else { DUPLICATE },
+        );
     let mut session = session(&peer, "/shop");
     assert_eq!(run(&mut session, &many(), &THREE), Ok(3));
     assert_eq!(order(&peer), "EC");
