@@ -111,11 +111,11 @@ fn a_listener_that_asks_for_ever_is_given_up() {
 
 #[test]
 fn a_packet_that_the_crate_does_not_know_is_contained() {
-    // A marker where an accept has to be: `todo!()` in the crate.
+    // An acknowledgement where an accept has to be: `todo!()` in the crate.
     let error = of(
         |mut stream| {
             receive_connect(&mut stream);
-            let _ = stream.write_all(&packet(12, 0, &[1, 0, 1]));
+            let _ = stream.write_all(&packet(3, 0, &[0, 0]));
             wait_for_end(&mut stream);
         },
         "/shop",
