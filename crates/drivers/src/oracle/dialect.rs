@@ -6,10 +6,10 @@ use kurabe_core::collection::{Collection, FieldType};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
-/// Bytes of the longest `VARCHAR2` with MAX_STRING_SIZE=STANDARD (SQL Language Reference, "Data Types").
+/// Bytes of the longest `VARCHAR2` with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
 const MOST_TEXT: u32 = 4_000;
 
-/// Bytes of the longest `RAW` with MAX_STRING_SIZE=STANDARD.
+/// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
 const MOST_BYTES: u32 = 2_000;
 
 /// The dialect that the URL's options make.
@@ -84,7 +84,7 @@ fn lobs_out_of_row(dialect: &Dialect, collection: &Collection) -> String {
     lob_storage(dialect, collection, "DISABLE STORAGE IN ROW")
 }
 
-/// ` LOB ("a", "b") STORE AS (…)`. Whether that is a SecureFile is the server's setting (`db_securefile`).
+/// ` LOB ("a", "b") STORE AS (…)`. Whether that is a `SecureFile` is the server's setting (`db_securefile`).
 fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String {
     let names: Vec<String> = lobs(dialect, collection)
         .into_iter()

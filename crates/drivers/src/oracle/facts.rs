@@ -44,7 +44,7 @@ pub(crate) const PROFILE: &str =
 /// The blocks of the tablespace that our tables go to, public.
 pub(crate) const TABLESPACE: &str = "SELECT U.DEFAULT_TABLESPACE, T.BLOCK_SIZE FROM USER_USERS U \
      JOIN USER_TABLESPACES T ON T.TABLESPACE_NAME = U.DEFAULT_TABLESPACE";
-/// Processes and sessions; takes a right on V_$RESOURCE_LIMIT.
+/// Processes and sessions; takes a right on `V_$RESOURCE_LIMIT`.
 pub(crate) const RESOURCES: &str = "SELECT RESOURCE_NAME, CURRENT_UTILIZATION, LIMIT_VALUE FROM V$RESOURCE_LIMIT \
      WHERE RESOURCE_NAME IN ('processes', 'sessions') ORDER BY RESOURCE_NAME";
 /// Data Guard and the redo log; takes a right on V_$DATABASE.
@@ -169,7 +169,7 @@ fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
     rows.unwrap_or_default().into_iter().filter_map(pair).collect()
 }
 
-/// The class that the settings make (Database Reference, COMMIT_WAIT, COMMIT_LOGGING, COMMIT_WRITE; Data Guard
+/// The class that the settings make (Database Reference, `COMMIT_WAIT`, `COMMIT_LOGGING`, `COMMIT_WRITE`; Data Guard
 /// Concepts, "Protection Modes"). Without any of them a commit waits until its redo is on disk.
 fn durability<'a>(
     asked: Option<bool>,

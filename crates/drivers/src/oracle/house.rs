@@ -1,7 +1,7 @@
 //! Housekeeping on Oracle.
 //!
 //! A claim is the lock on a row of the marker, held by an open transaction on a connection of its own: it needs no
-//! right but the user's own table (DBMS_LOCK has to be granted), and ends with the connection, however that ends. Any
+//! right but the user's own table (`DBMS_LOCK` has to be granted), and ends with the connection, however that ends. Any
 //! statement that makes or removes a table commits, which is why it cannot be the connection that keeps house.
 
 use super::config::Config;

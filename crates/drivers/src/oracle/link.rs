@@ -63,13 +63,12 @@ impl Link {
 
     /// One `ALTER SESSION` (one round trip) where something is to be set, and none where not.
     fn set_up(&mut self, config: &Config) -> Result<()> {
-        let by_language = match config.sorts_by_language.get() {
-            Some(known) => *known,
-            None => {
-                let found = self.rows(SORTING)?;
-                let binary = found.iter().all(|row| row.get(1).is_some_and(|value| value == "BINARY"));
-                *config.sorts_by_language.get_or_init(|| !binary)
-            }
+        let by_language = if let Some(known) = config.sorts_by_language.get() {
+            *known
+        } else {
+            let found = self.rows(SORTING)?;
+            let binary = found.iter().all(|row| row.get(1).is_some_and(|value| value == "BINARY"));
+            *config.sorts_by_language.get_or_init(|| !binary)
         };
         match alter_session(by_language, config.wait_for_redo) {
             Some(sql) => self.change(&sql, &[]).map(drop),
@@ -150,7 +149,7 @@ impl Link {
         let statement = self.statement(sql)?;
         let mut cursor = self.call("executing a query", |_| statement.query(&binds))?;
         let fetched = contain("fetching", || {
-            while let Some(row) = cursor.next() {
+            for row in cursor.by_ref() {
                 each(&mut row.map_err(|error| errors::executing(&error))?)?;
             }
             Ok(())
@@ -222,7 +221,7 @@ pub(crate) const SORTING: &str =
     "SELECT PARAMETER, VALUE FROM NLS_SESSION_PARAMETERS WHERE PARAMETER IN ('NLS_COMP', 'NLS_SORT')";
 
 /// What a session is told: to compare and sort text by its bytes, as other engines do here, and whether a commit waits
-/// until its redo is on disk (Database Reference, COMMIT_WAIT and COMMIT_LOGGING).
+/// until its redo is on disk (Database Reference, `COMMIT_WAIT` and `COMMIT_LOGGING`).
 pub(crate) fn alter_session(by_language: bool, wait_for_redo: Option<bool>) -> Option<String> {
     let mut settings = Vec::new();
     if by_language {

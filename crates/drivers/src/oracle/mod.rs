@@ -121,7 +121,7 @@ impl Driver for Oracle {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let link = Link::connect(&self.config, options.timeout)?;
-        Ok(Box::new(OracleSession::new(link, Arc::clone(&self.config))))
+        Ok(Box::new(OracleSession::new(link, &self.config)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -29,10 +29,10 @@ pub(crate) struct OracleSession {
 }
 
 impl OracleSession {
-    pub(crate) fn new(link: Link, config: Arc<Config>) -> Self {
+    pub(crate) fn new(link: Link, config: &Config) -> Self {
         Self {
             link,
-            dialect: dialect(&config),
+            dialect: dialect(config),
             plans: Vec::new(),
             slots: Slots::default(),
             in_transaction: false,

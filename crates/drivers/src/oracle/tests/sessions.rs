@@ -20,7 +20,7 @@ fn session(peer: &Peer, rest: &str) -> OracleSession {
     let config = config(&peer.url(rest));
     config.sorts_by_language.set(false).unwrap();
     let link = Link::connect(&config, ALLOWED).unwrap();
-    OracleSession::new(link, Arc::new(config))
+    OracleSession::new(link, &config)
 }
 
 fn plain() -> Arc<Collection> {
