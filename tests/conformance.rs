@@ -153,7 +153,9 @@ fn oracle_where_one_is_named() {
     match std::env::var("KURABE_ORACLE") {
         Ok(url) if !url.is_empty() => conforms(&url),
         _ => {
-            testing::skipped("KURABE_ORACLE is not set, and no Oracle server can be had without a user's own")
+            testing::skipped(
+                "KURABE_ORACLE is not set, and no Oracle server can be had without a user's own",
+            );
         }
     }
 }
