@@ -147,6 +147,9 @@ fn couchdb() {
         conforms(server.url());
         // Its databases may have names of their own, beside those of another run.
         conforms(&format!("{}/test/part_", server.url()));
+    }
+}
+
 /// No Oracle server can be started here: whoever has one names it. See docs/oracle.md.
 #[test]
 fn oracle_where_one_is_named() {

@@ -84,7 +84,7 @@ impl Plan {
                 key(parameters)?;
                 self.document(out, "0", parameters, true);
             }
-            Operation::InsertMany { .. } => {
+            Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
                 for (row, fields) in parameters.chunks(self.names.len().max(1)).enumerate() {
                     key(fields)?;
                     self.document(out, &row.to_string(), fields, true);
@@ -210,7 +210,9 @@ fn begin(operation: &Operation) -> Writer {
             }
             out.end();
         }
-        Operation::Insert { collection } | Operation::InsertMany { collection, .. } => {
+        Operation::Insert { collection }
+        | Operation::InsertMany { collection, .. }
+        | Operation::InsertEach { collection, .. } => {
             out.text("insert", &collection.name).bool("ordered", true);
         }
         Operation::Put { collection } | Operation::Update { collection, .. } => {
@@ -235,7 +237,7 @@ fn open_place(operation: &Operation, out: &mut Writer) {
         Operation::Get { .. } | Operation::FindEqual { .. } => {
             out.begin("filter");
         }
-        Operation::Insert { .. } | Operation::InsertMany { .. } => {
+        Operation::Insert { .. } | Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
             out.begin_array("documents");
         }
         Operation::Put { .. } | Operation::Update { .. } => {

@@ -61,6 +61,7 @@ pub static INFO: DriverInfo = DriverInfo {
         says: "It forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
                other licences of Oracle's differ, so read the one that your copy came with.",
         source: "https://www.oracle.com/downloads/licenses/standard-license.html",
+        holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),
     open,
 };

@@ -62,7 +62,7 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => {
             Steps::Change(text()?)
         }
-        Operation::InsertMany { collection, .. } => {
+        Operation::InsertMany { collection, .. } | Operation::InsertEach { collection, .. } => {
             Steps::Array { sql: text()?, width: collection.fields.len() }
         }
         Operation::Put { collection } if !dialect::lobs(d, collection).is_empty() => {

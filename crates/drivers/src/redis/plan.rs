@@ -90,6 +90,9 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         ),
         Operation::InsertMany { collection, .. } => (collection.key.len() == 1 && ttl.is_some())
             .then_some("MSETNX, which stores several values, all or none, cannot let them expire (ttl=)"),
+        Operation::InsertEach { .. } => Some(
+            "Redis has no request that stores several values each on its own, and needs none: it takes requests sent together",
+        ),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some(
             "MULTI only queues commands until EXEC: nothing can be read within it, and nothing rolled back",
