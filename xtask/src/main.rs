@@ -10,8 +10,10 @@ mod setup;
 mod shell;
 mod test;
 
-// The testbed's own way of finding servers, so that what is installed here is what is found there. As a file and not
-// as a dependency: it needs nothing but std, and the testbed needs minutes of building that set-up should not wait for.
+// The testbed's own way of finding servers, so that what is installed here is what is found there. As files and not
+// as a dependency: they need nothing but std, and the testbed needs minutes of building that set-up should not wait for.
+#[path = "../../crates/testbed/src/environment.rs"]
+mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
 mod programs;
 

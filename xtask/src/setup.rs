@@ -8,8 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::shell::Root;
-use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, programs};
-use crate::{Outcome, apt, in_ci, mysql_root, pouchdb, programs};
+use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, pouchdb, programs};
 
 /// A server of the distribution's: its package, and how to see that it is there.
 struct Server {

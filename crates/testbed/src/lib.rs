@@ -11,6 +11,7 @@
 mod account;
 mod couchdb;
 mod engine;
+mod environment;
 mod error;
 mod folder;
 pub mod guard;

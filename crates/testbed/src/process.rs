@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,27 +106,6 @@ pub(crate) fn kill_tree(root: u32) {
     }
 }
 
-/// Keeps from a program what in our environment may hold a password: a user sets `PGPASSWORD` or a variable with a URL
-/// for us, and whatever we start needs none of them, while every program of that user can read a process's environment.
-pub(crate) fn without_secrets(command: &mut Command) -> &mut Command {
-    for (name, value) in std::env::vars_os() {
-        if is_secret(&name.to_string_lossy(), &value.to_string_lossy()) {
-            command.env_remove(name);
-        }
-    }
-    command
-}
-
-fn is_secret(name: &str, value: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let named =
-        ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "_PWD", "AUTH"].iter().any(|part| name.contains(part));
-    // A variable that is a file's or a folder's path (`PGPASSFILE`, `SSH_AUTH_SOCK`) goes with the others: none is
-    // needed.
-    let url = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
-    named || url
-}
-
 /// Path of the program that this process runs, also after the file was replaced by a new build.
 pub(crate) fn this_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
@@ -142,23 +120,6 @@ mod tests {
         let text = "7 (a) R (b)) S 3 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 4242 100 5";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.state, stat.parent, stat.start), ('S', 3, 4242));
-    }
-
-    #[test]
-    fn variables_that_may_hold_a_password_are_known_by_name_or_by_content() {
-        for (name, value) in [
-            ("PGPASSWORD", "x"),
-            ("MYSQL_PWD", "x"),
-            ("REDISCLI_AUTH", "x"),
-            ("KURABE_ORACLE", "oracle://scott:tiger@db/orcl"),
-        ] {
-            assert!(is_secret(name, value), "{name}");
-        }
-        for (name, value) in
-            [("PATH", "/bin"), ("PWD", "/home/me@work"), ("KURABE_CACHE", "/x"), ("TZ", "UTC")]
-        {
-            assert!(!is_secret(name, value), "{name}");
-        }
     }
 
     #[test]

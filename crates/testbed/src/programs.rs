@@ -1,6 +1,6 @@
 //! Finding server programs, and asking them for their version.
 
-use crate::process;
+use crate::environment;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,7 +32,7 @@ pub(crate) fn is_program(path: &Path) -> bool {
 /// The first line that the program prints when asked for its version; an error is for people.
 pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
     let shown = command.get_program().to_string_lossy().into_owned();
-    let output = process::without_secrets(command)
+    let output = environment::without_secrets(command)
         .stdin(Stdio::null())
         .env("LC_ALL", "C")
         .output()

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::guard::{self, Facts, Order, Report};
-use crate::{StartOptions, TestbedError, process, registry};
+use crate::{StartOptions, TestbedError, environment, registry};
 
 /// Beyond a server's own patience: for what the guard does before and after.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
         return Err(error("a guard starts no servers through another guard".to_owned()));
     }
     let shown = options.guard_program.display();
-    let mut child = process::without_secrets(&mut Command::new(&options.guard_program))
+    let mut child = environment::without_secrets(&mut Command::new(&options.guard_program))
         .arg(guard::SUBCOMMAND)
         .env(guard::ENVIRONMENT, "1")
         .process_group(0)
