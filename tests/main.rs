@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod conformance;
+mod durability;
 mod program;
 mod sabotage;
 mod servers;

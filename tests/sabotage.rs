@@ -303,11 +303,12 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         records: Some(50),
         arrivals: None,
         slo_ns: None,
+        durability: None,
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let driver = Box::new(Saboteur { inner, lie, first_table: Arc::default() });
-    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true }];
+    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {
         experiment,

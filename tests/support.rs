@@ -100,6 +100,16 @@ fn cache() -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")))
 }
 
+/// A URL with one more option; none where the option is empty.
+pub(crate) fn with(url: &str, option: &str) -> String {
+    let sign = match option {
+        "" => "",
+        _ if url.contains('?') => "&",
+        _ => "?",
+    };
+    format!("{url}{sign}{option}")
+}
+
 /// Starts a program with pipes to read from.
 pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -1,5 +1,6 @@
 //! Servers as these tests need them, and a client of their own to look into them.
 
+pub(super) use crate::support::with;
 use crate::support::Answer;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
@@ -58,11 +59,6 @@ pub(super) fn skip(why: &str) -> bool {
 pub(super) fn tell(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped a part of {test}: {why}\n").as_bytes());
-}
-
-/// The server's URL with one more option.
-pub(super) fn with(url: &str, option: &str) -> String {
-    format!("{url}{}{option}", if url.contains('?') { '&' } else { '?' })
 }
 
 /// The server's URL for another user: `bob` or `bob:password`; of another database where one is named.

@@ -3,7 +3,7 @@
 //! These types are the content of a run file (crate `record`); the engine makes them, the reports read them.
 
 use crate::axis::{AxisValue, Cell};
-use crate::driver::ServerFacts;
+use crate::driver::{DurabilityClass, ServerFacts};
 use crate::error::ErrorKind;
 use crate::load::Arrivals;
 use kurabe_stats::Histogram;
@@ -40,6 +40,9 @@ pub struct RunSpec {
     /// What the 99th percentile of response times must stay under where the highest rate is asked for, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_ns: Option<u64>,
+    /// The durability class that every target was made to have; `None`, and not written: each as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityClass>,
 }
 
 /// The first line of a run file.

@@ -43,12 +43,15 @@ impl House {
         Ok(house)
     }
 
-    /// Opens the namespaces of all targets of a run.
+    /// Opens the namespaces of all targets of a run on which anything is measured.
     ///
     /// # Errors
     /// As for [`House::open`]; the message begins with the target's name.
     pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
+            if target.refused.is_some() {
+                return Ok(None);
+            }
             Self::open(target, slot, targets.len(), run)
                 .map(Some)
                 .map_err(|error| error.context(&target.name))

@@ -18,6 +18,8 @@ pub struct Target {
     pub facts: ServerFacts,
     /// Whether it claims its namespace: of several targets with one URL only the first does.
     pub claims: bool,
+    /// Why nothing is measured on it at all, such as a durability class that it cannot have.
+    pub refused: Option<String>,
 }
 
 /// The spec's axis values beside what the experiment says of each axis, in the experiment's order.
@@ -83,6 +85,9 @@ pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
 
 /// Why the target cannot do what a cell demands; `None` where it can.
 pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
+    if target.refused.is_some() {
+        return target.refused.clone();
+    }
     if demand.prepared_statements
         && let Support::No(reason) = target.driver.prepared_statements()
     {

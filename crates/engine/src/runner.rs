@@ -67,7 +67,7 @@ impl Runner<'_> {
         for (slot, house) in houses.into_iter().enumerate() {
             // A trial that failed gave its house up, and could not clean it where the connection was lost. A server that
             // died has nothing left to clean.
-            if house.is_none() {
+            if house.is_none() && self.targets[slot].refused.is_none() {
                 let _ = House::open(&self.targets[slot], slot, self.targets.len(), self.run);
             }
         }

@@ -115,6 +115,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         records: Some(1_234),
         arrivals: None,
         slo_ns: None,
+        durability: None,
         seed: 5,
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
@@ -122,7 +123,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         driver = Box::new(Forgetful(driver));
     }
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: url.to_owned(), driver, facts, claims: true }];
+    let targets = [Target { name: url.to_owned(), driver, facts, claims: true, refused: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {
         experiment,

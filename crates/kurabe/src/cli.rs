@@ -190,7 +190,7 @@ fn targets(required: bool) -> Arg {
         .help("URLs of databases, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
-fn how() -> [Arg; 11] {
+fn how() -> [Arg; 12] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -225,6 +225,12 @@ fn how() -> [Arg; 11] {
         .value_parser(Arrivals::NAMES)
         .hide_possible_values(true),
         arg("slo", "TIME", "What the p99 of response times must stay under at --rate max [default: 10ms]"),
+        arg(
+            "durability",
+            "CLASS",
+            "What an acknowledged write must survive on every target: memory, os-cache, periodic-sync, synced or \
+             replicated; a target that cannot have it is not measured [default: each as it is]",
+        ),
         Arg::new("dry-run")
             .long("dry-run")
             .action(ArgAction::SetTrue)

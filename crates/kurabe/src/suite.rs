@@ -2,6 +2,7 @@
 
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
@@ -33,6 +34,7 @@ pub(crate) struct Request {
     records: Option<u64>,
     arrivals: Option<Arrivals>,
     slo: Option<Duration>,
+    durability: Option<DurabilityClass>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -98,6 +100,9 @@ impl Request {
         self.slo = time("slo")?.or(self.slo);
         if let Some(name) = text("arrivals") {
             self.arrivals = Some(arrivals(name)?);
+        }
+        if let Some(name) = text("durability") {
+            self.durability = Some(DurabilityClass::parse(name).map_err(|e| e.context("--durability"))?);
         }
         Ok(())
     }
@@ -196,6 +201,7 @@ impl Request {
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
+            durability: self.durability,
         })
     }
 }
@@ -245,7 +251,7 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "experiment",
     "targets",
     "axes",
@@ -258,6 +264,7 @@ const KEYS: [&str; 12] = [
     "records",
     "arrivals",
     "slo",
+    "durability",
 ];
 
 fn parse(text: &str) -> Result<Request> {
@@ -315,6 +322,10 @@ fn parse(text: &str) -> Result<Request> {
     if let Some(name) = table.get("arrivals") {
         request.arrivals = Some(arrivals(&word(name, "arrivals")?)?);
     }
+    request.durability = table
+        .get("durability")
+        .map(|name| DurabilityClass::parse(&word(name, "durability")?).map_err(|e| e.context("durability")))
+        .transpose()?;
     Ok(request)
 }
 
@@ -341,13 +352,14 @@ mod tests {
     #[test]
     fn a_suite_is_read_with_defaults_for_the_rest() {
         let request = parse(
-            "experiment = 'session'\ntargets = ['sqlite:']\nrounds = 3\nrequests = { write = 10, read = '1k' }\n\
+            "experiment = 'session'\ntargets = ['sqlite:']\nrounds = 3\ndurability = 'os-cache'\nrequests = { write = 10, read = '1k' }\n\
              [axes]\npayload = ['1k', 2000]\nlayout = 'blob'\n",
         )
         .unwrap();
         let spec = request.spec().unwrap();
         assert_eq!(spec.axes["payload"], [AxisValue::Number(1_000), AxisValue::Number(2_000)]);
         assert_eq!((spec.requests["write"], spec.requests["read"], spec.rounds), (10, 1_000, 3));
+        assert_eq!(spec.durability, Some(DurabilityClass::OsCache));
         assert_eq!(spec.budget_ns, None);
         assert_eq!(spec.axes["clients"], [AxisValue::Number(1)]);
     }
@@ -359,6 +371,7 @@ mod tests {
             ("experiment = 'sesion'", "'session'"),
             ("experiment = 'session'\n[axes]\npaylod = 1", "'payload'"),
             ("experiment = 'session'\noperations = ['raed']", "'read'"),
+            ("experiment = 'session'\ndurability = 'os-cash'", "'os-cache'"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains("did you mean") && error.contains(near), "{error}");

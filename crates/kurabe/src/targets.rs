@@ -1,7 +1,7 @@
 //! From what the user wrote to targets that are open: throwaway servers started, URLs parsed, names given.
 
 use crate::output::Output;
-use kurabe_core::driver::Driver;
+use kurabe_core::driver::{Driver, DurabilityClass, ServerFacts};
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -33,11 +33,13 @@ impl Opened {
     }
 }
 
-/// Opens every target, in order, and asks each server what it is.
+/// Opens every target, in order, has it acknowledge writes in the durability class that is asked for, if any, and asks
+/// each server what it is. A target that cannot have the class is opened all the same, as one that is
+/// [refused](Target::refused).
 ///
 /// # Errors
 /// Where one cannot be used; the message begins with the target.
-pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
+pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output: &Output) -> Result<Opened> {
     let parsed = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     for url in &parsed {
         check_scheme(url)?;
@@ -47,7 +49,7 @@ pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
     let mut seen = HashSet::new();
     for (url, name) in parsed.into_iter().zip(names) {
         let reached = if url.scheme == UP {
-            let server = up(&url, output)?;
+            let server = up(&url, durability, output)?;
             let mut reached = TargetUrl::parse(server.url())?;
             reached.options.extend(driver_options(&url));
             opened.servers.push(server);
@@ -55,7 +57,7 @@ pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
         } else {
             url.clone()
         };
-        let (driver, facts) = open_one(&reached).map_err(|error| error.context(&url))?;
+        let (driver, facts, refused) = open_one(&reached, durability).map_err(|error| error.context(&url))?;
         let claims = seen.insert(reached.to_string());
         opened.records.push(TargetRecord {
             name: name.clone(),
@@ -64,7 +66,7 @@ pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
             publishing: kurabe_drivers::registry::find(&reached.scheme).and_then(|info| info.clause(&facts)),
             facts: facts.clone(),
         });
-        opened.targets.push(Target { name, driver, facts, claims });
+        opened.targets.push(Target { name, driver, facts, claims, refused });
     }
     Ok(opened)
 }
@@ -74,15 +76,31 @@ pub(crate) fn open(urls: &[String], output: &Output) -> Result<Opened> {
 /// # Errors
 /// Where this program was built without it.
 pub(crate) fn null() -> Result<Target> {
-    let (driver, facts) = open_one(&TargetUrl::parse("null:")?)?;
-    Ok(Target { name: "null".to_owned(), driver, facts, claims: true })
+    let (driver, facts, refused) = open_one(&TargetUrl::parse("null:")?, None)?;
+    Ok(Target { name: "null".to_owned(), driver, facts, claims: true, refused })
 }
 
+/// A driver, what its server says of itself, and why it cannot have the durability class asked for, where it cannot.
+type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
+
 /// Opens one target that is no throwaway server.
-fn open_one(url: &TargetUrl) -> Result<(Box<dyn Driver>, kurabe_core::driver::ServerFacts)> {
-    let driver = kurabe_drivers::registry::open(url)?;
+fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
+    let mut driver = kurabe_drivers::registry::open(url)?;
+    let refused = match durability.map(|class| driver.require_durability(class)) {
+        None | Some(Ok(())) => None,
+        Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
+        Some(Err(error)) => return Err(error),
+    };
     let facts = driver.describe()?;
-    Ok((driver, facts))
+    if let Some(class) = durability
+        && refused.is_none()
+        && facts.durability != Some(class)
+    {
+        let found = facts.durability.map_or("none", DurabilityClass::name);
+        let why = format!("the durability class was to be '{class}' and the server says '{found}'");
+        return Err(Error::new(ErrorKind::Internal, why));
+    }
+    Ok((driver, facts, refused))
 }
 
 /// Refuses unknown schemes before any server is started.
@@ -106,11 +124,13 @@ pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
     Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
 }
 
-/// Starts a throwaway server. Options that no driver of it knows are settings of the server.
-pub(crate) fn up(url: &TargetUrl, output: &Output) -> Result<Server> {
+/// Starts a throwaway server: with the settings that a durability class takes, if one is asked for. Options that its driver
+/// does not know are settings of the server, and go before those.
+pub(crate) fn up(url: &TargetUrl, durability: Option<DurabilityClass>, output: &Output) -> Result<Server> {
     let program = std::env::current_exe()
         .map_err(|e| Error::new(ErrorKind::Environment, format!("this program cannot find itself: {e}")))?;
     let mut options = StartOptions::new(program);
+    options.durability = durability.map(|class| class.name().to_owned());
     let of_driver = driver_options(url);
     for (name, value) in &url.options {
         if !of_driver.iter().any(|(known, _)| known == name) {
@@ -186,6 +206,13 @@ mod tests {
 
     fn names_of(urls: &[&str]) -> Vec<String> {
         names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_of_the_driver_reach_the_driver_and_all_others_the_server() {
+        let url = TargetUrl::parse("up:mysql?engine=MyISAM&max_connections=300&client=driver").unwrap();
+        let names: Vec<String> = driver_options(&url).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["client", "engine"]);
     }
 
     #[test]

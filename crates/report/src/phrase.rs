@@ -129,6 +129,23 @@ pub(crate) fn promises(
     ))
 }
 
+/// The same as the end of a sentence that says which target won: "but" where it promises less than the other, and "and"
+/// where it is faster although it promises more.
+pub(crate) fn caveat(
+    sides: &Sides,
+    operation: &str,
+    winner: usize,
+    words: &Words,
+    targets: &[TargetSummary],
+) -> Option<String> {
+    let promises = promises(sides, operation, winner, words, targets)?;
+    let Sides::Targets { a, b } = sides else { return None };
+    let loser = if winner == *b { *a } else { *b };
+    let class = |target: usize| targets.get(target).and_then(|target| target.durability);
+    let joint = if class(winner) > class(loser) { "and" } else { "but" };
+    Some(format!("{joint} {promises}"))
+}
+
 /// What an acknowledged write survives, as a clause.
 pub(crate) fn promise(class: Option<DurabilityClass>) -> &'static str {
     class.map_or("nothing is kept", DurabilityClass::promise)
@@ -181,8 +198,8 @@ pub(crate) fn sentence(comparison: &Comparison, words: &Words, targets: &[Target
             let how = gain(comparison)
                 .map_or_else(String::new, |gain| HowMuch::of(&gain).around(&with(winner), &with(loser)));
             let caveat = winner_of(&comparison.sides, won)
-                .and_then(|winner| promises(&comparison.sides, &comparison.operation, winner, words, targets))
-                .map_or_else(String::new, |promises| format!(", but {promises}"));
+                .and_then(|winner| caveat(&comparison.sides, &comparison.operation, winner, words, targets))
+                .map_or_else(String::new, |caveat| format!(", {caveat}"));
             format!("{operations} are {how}{caveat}")
         }
         VerdictResult::Indistinguishable => {

@@ -142,10 +142,10 @@ impl<'a> Series<'a> {
             text.push_str(&part);
         }
         let caveat = phrase::winner_of(self.sides, subject_leads)
-            .and_then(|winner| phrase::promises(self.sides, self.operation, winner, words, targets));
-        if let Some(promises) = caveat {
-            text.push_str("; but ");
-            text.push_str(&promises);
+            .and_then(|winner| phrase::caveat(self.sides, self.operation, winner, words, targets));
+        if let Some(caveat) = caveat {
+            text.push_str("; ");
+            text.push_str(&caveat);
         }
         capital(&format!("{text}."))
     }

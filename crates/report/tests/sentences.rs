@@ -76,6 +76,20 @@ fn different_promises_are_never_ranked_in_silence() {
 }
 
 #[test]
+fn a_winner_that_promises_more_has_no_but() {
+    let mut run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
+    run.header.targets[0].facts.durability = Some(DurabilityClass::Replicated);
+    let sentence = verdict(&summary(&run), "write", "target", 1_000).sentence.clone();
+    assert!(
+        sentence.ends_with(
+            ", and on memcached an acknowledged write survives the loss of the machine, on PostgreSQL an \
+             acknowledged write survives power failure."
+        ),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn among_several_targets_writes_are_ranked_within_each_promise_too() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = Some(DurabilityClass::Synced);

@@ -48,6 +48,12 @@ pub(crate) trait Engine: Sync {
     /// Settings that the testbed decides itself.
     fn reserved(&self) -> &'static [&'static str];
 
+    /// The settings that a durability class takes, by the class's name, where the defaults do not make it and a session
+    /// cannot. Empty where there are none.
+    fn durability(&self, _class: &str) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Is there a password, TLS, whatever the spec asks for?
     fn check(&self, _spec: &Spec) -> Result<(), TestbedError> {
         Ok(())

@@ -42,6 +42,10 @@ impl Engine for MariaDb {
         family::RESERVED
     }
 
+    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
+        family::durability(class)
+    }
+
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
         family::init_file(site)?;
         let installer = programs::find("mariadb-install-db", &programs::folders()).unwrap_or_default();

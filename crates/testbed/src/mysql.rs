@@ -108,6 +108,10 @@ impl Engine for MySql {
         family::RESERVED
     }
 
+    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
+        family::durability(class)
+    }
+
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
         family::init_file(site)?;
         let initialize =

@@ -29,6 +29,21 @@ pub(crate) const RESERVED: &[&str] = &[
     "user",
 ];
 
+/// What makes tables of InnoDB of that durability class, for both.
+pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
+    match class {
+        // Written to the system at each commit; the longest time that there is between syncs.
+        "os-cache" => &[
+            ("innodb_flush_log_at_trx_commit", "2"),
+            ("innodb_flush_log_at_timeout", "2700"),
+            ("sync_binlog", "0"),
+        ],
+        "periodic-sync" => &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")],
+        "synced" => &[("innodb_flush_log_at_trx_commit", "1"), ("sync_binlog", "1")],
+        _ => &[],
+    }
+}
+
 pub(crate) fn socket(site: &Site) -> PathBuf {
     site.dir.join("mysql.sock")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TestbedError;
+use crate::{TestbedError, registry};
 
 /// How a server is started. Everything that is not said stays as the engine ships it.
 #[derive(Clone)]
@@ -24,6 +24,9 @@ pub struct StartOptions {
     pub socket_only: bool,
     /// The password of the superuser; without one nobody is asked for any.
     pub password: Option<String>,
+    /// The durability class, by its name, in which the server is to acknowledge writes, where its own defaults do not and
+    /// the server alone decides; [`StartOptions::settings`] go before what that takes.
+    pub durability: Option<String>,
     /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
     pub base: Option<PathBuf>,
     /// Write the new data folder to the disk before the server starts, so that the system does not do it later, in
@@ -42,6 +45,7 @@ impl StartOptions {
             tls: false,
             socket_only: false,
             password: None,
+            durability: None,
             base: None,
             settle: true,
             patience: Duration::from_secs(60),
@@ -83,10 +87,22 @@ impl StartOptions {
         self
     }
 
+    /// The settings, behind those that the durability class takes and that are not among them.
+    fn settings_with(&self, engine: &str) -> Vec<(String, String)> {
+        let known = |name: &&str| self.settings.iter().any(|(key, _)| key == *name || alike(key, name));
+        let of_class = self.durability.as_deref().map_or(&[][..], |class| {
+            registry::by_name(engine).map_or(&[][..], |engine| engine.durability(class))
+        });
+        let more = of_class.iter().filter(|(name, _)| !known(name));
+        more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .chain(self.settings.iter().cloned())
+            .collect()
+    }
+
     pub(crate) fn spec(&self, engine: &str) -> Spec {
         Spec {
             engine: engine.to_owned(),
-            settings: self.settings.clone(),
+            settings: self.settings_with(engine),
             tls: self.tls,
             socket_only: self.socket_only,
             password: self.password.clone(),
@@ -106,6 +122,7 @@ impl fmt::Debug for StartOptions {
             .field("tls", &self.tls)
             .field("socket_only", &self.socket_only)
             .field("has_password", &self.password.is_some())
+            .field("durability", &self.durability)
             .field("base", &self.base)
             .field("settle", &self.settle)
             .field("patience", &self.patience)
@@ -179,6 +196,15 @@ mod tests {
         for key in ["bind-address", "bind_address", "Bind_Address", "l"] {
             assert!(check(key, "0.0.0.0").is_err(), "{key}");
         }
+    }
+
+    #[test]
+    fn the_settings_of_a_durability_class_come_before_the_callers_own_which_replace_them() {
+        let mut options = StartOptions::new("guard").set("Sync-Binlog", "7");
+        options.durability = Some("periodic-sync".to_owned());
+        let settings = options.spec("mysql").settings;
+        let text: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(text, ["innodb_flush_log_at_trx_commit=2", "Sync-Binlog=7"]);
     }
 
     #[test]

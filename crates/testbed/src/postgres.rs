@@ -69,6 +69,14 @@ impl Engine for Postgres {
         ]
     }
 
+    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
+        match class {
+            "os-cache" => &[("fsync", "off")],
+            // A session chooses between the others.
+            _ => &[],
+        }
+    }
+
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
         // The C locale sorts text by its bytes, as the other engines' ids are compared, on every machine alike.
         // An empty folder needs no fsync; the server's own fsync stays as it is.

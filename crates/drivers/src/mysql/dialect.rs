@@ -1,6 +1,6 @@
 //! The SQL of MySQL and MariaDB.
 
-use super::config::Config;
+use super::engine::StorageEngine;
 use crate::sql::{Dialect, Placeholder};
 use crate::wire::link::{Query, rows};
 use kurabe_core::Result;
@@ -28,10 +28,10 @@ pub(crate) fn collation(link: &mut dyn Query) -> Result<Option<&'static str>> {
         .find(|name| there.iter().any(|row| row.first().is_some_and(|first| first == name))))
 }
 
-/// The dialect, with the storage engine that the URL asks for, for tables whose text the server compares by its bytes
+/// The dialect, with the storage engine that the URL asks for, if any, for tables whose text the server compares by its bytes
 /// (`collation`) or nearly so.
-pub(crate) fn dialect(config: &Config, collation: Option<&'static str>) -> Dialect {
-    let engine = config.engine.as_ref().map(|name| format!(" ENGINE={name}")).unwrap_or_default();
+pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static str>) -> Dialect {
+    let engine = engine.map(StorageEngine::create_tail).unwrap_or_default();
     let collation = collation.unwrap_or(BY_BYTES_BUT_SPACES);
     Dialect {
         engine: "MySQL",
@@ -50,7 +50,7 @@ pub(crate) fn dialect(config: &Config, collation: Option<&'static str>) -> Diale
     }
 }
 
-fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
+pub(super) fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     match kind {
         FieldType::Text { max } if max <= MOST_TEXT => format!("varchar({max})").into(),
         FieldType::Bytes { max } if max <= MOST_BYTES => format!("varbinary({max})").into(),

@@ -35,7 +35,11 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
         1153 => (ErrorKind::Limit, "raise max_allowed_packet, or use a smaller payload"),
         1461 => (ErrorKind::Limit, "raise max_prepared_stmt_count"),
         1390 => (ErrorKind::Limit, "a statement takes at most 65,535 parameters"),
-        1021 | 1114 | 3675 => (ErrorKind::Limit, "the server's disk or table space is full"),
+        1114 => (
+            ErrorKind::Limit,
+            "the server's table space is full, or a table of MEMORY has reached max_heap_table_size",
+        ),
+        1021 | 3675 => (ErrorKind::Limit, "the server's disk or table space is full"),
         1041 | 1037 | 1038 => (ErrorKind::Limit, "the server is out of memory"),
         1286 => (ErrorKind::Usage, "name a storage engine that the server has (SHOW ENGINES)"),
         1053 | 1077 | 1317 | 1927 | 3169 | 4031 => (ErrorKind::ConnectionLost, ""),

@@ -1,6 +1,6 @@
 //! Housekeeping on MySQL and MariaDB.
 
-use crate::sql::{Dialect, House};
+use crate::sql::{Dialect, House, drop_table};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -11,11 +11,36 @@ use std::sync::Arc;
 pub(crate) struct MysqlHouse {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
+    /// Without a storage engine: the marker must not lose its rows with the server, as tables of MEMORY do.
+    pub(crate) marker: Dialect,
+    /// The storage engine that our tables must have, where it is known.
+    pub(crate) engine: Option<String>,
 }
 
 impl House for MysqlHouse {
     fn dialect(&self) -> &Dialect {
         &self.dialect
+    }
+
+    fn marker_dialect(&self) -> &Dialect {
+        &self.marker
+    }
+
+    /// A server may take another storage engine than the one asked for, with a warning that nobody reads (`sql_mode`
+    /// without `NO_ENGINE_SUBSTITUTION`).
+    fn made(&mut self, table: &str) -> Result<()> {
+        let Some(wanted) = &self.engine else { return Ok(()) };
+        let sql = format!(
+            "SELECT engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{table}'"
+        );
+        let found = value(&mut *self.link, &sql)?.unwrap_or_default();
+        if found.eq_ignore_ascii_case(wanted) {
+            return Ok(());
+        }
+        let wanted = wanted.clone();
+        self.execute(&drop_table(&self.dialect, table))?;
+        Err(Error::unsupported(format!("asked for a table of {wanted}, the server made one of {found}"))
+            .hint("it has that storage engine disabled, or enforces another"))
     }
 
     fn execute(&mut self, sql: &str) -> Result<()> {

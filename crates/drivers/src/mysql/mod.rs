@@ -3,7 +3,9 @@
 mod config;
 pub(crate) mod datetime;
 mod dialect;
+mod durability;
 mod edition;
+mod engine;
 mod errors;
 mod facts;
 mod house;
@@ -14,15 +16,19 @@ mod wrapped;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{Dialect, SqlNamespace};
 use crate::wire::Stream;
-use crate::wire::link::{LinkSession, Query};
+use crate::wire::link::{LinkSession, Query, Supports};
 use config::Config;
+use durability::Durability;
+use engine::StorageEngine;
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
+};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use lean::Lean;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 use wrapped::Wrapped;
 
 /// The driver, for the registry.
@@ -41,7 +47,10 @@ pub static INFO: DriverInfo = DriverInfo {
             name: "ca",
             help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
         },
-        OptionInfo { name: "engine", help: "storage engine of our tables; default: the server's" },
+        OptionInfo {
+            name: "engine",
+            help: "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
+        },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
     ],
     benchmark_clause: Some(edition::CLAUSE),
@@ -50,13 +59,15 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
-    let dialect = Arc::new(dialect::dialect(&config, None));
-    Ok(Box::new(Mysql { config, dialect, allowed: Arc::default() }))
+    let dialect = Arc::new(dialect::dialect(None, None));
+    Ok(Box::new(Mysql { config, dialect, engine: OnceLock::new(), allowed: Arc::default() }))
 }
 
 struct Mysql {
     config: Config,
     dialect: Arc<Dialect>,
+    /// The storage engine of our tables, once the server was asked for it.
+    engine: OnceLock<StorageEngine>,
     /// `max_allowed_packet`, once a lean connection had to know it.
     allowed: Arc<AtomicUsize>,
 }
@@ -75,17 +86,40 @@ impl Mysql {
     }
 }
 
+impl Mysql {
+    /// The storage engine of our tables, as far as it is known.
+    fn engine(&self) -> Option<StorageEngine> {
+        self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
+    }
+
+    fn durability(&self, link: &mut dyn Query) -> Result<Durability> {
+        let durability = durability::read(link, &self.config)?;
+        let _ = self.engine.set(durability.engine.clone());
+        Ok(durability)
+    }
+}
+
 impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.link(&ConnectOptions::default())?;
         let client = if self.config.wrapped { wrapped::CLIENT } else { lean::CLIENT };
-        let facts = facts::read(&mut *link, &self.config, client)?;
+        let durability = self.durability(&mut *link)?;
+        let facts = facts::read(&mut *link, &durability, client)?;
         link.quit()?;
         Ok(facts)
     }
 
-    fn supports(&self, _operation: &Operation) -> Support {
-        Support::Native
+    /// All that decides is global. The storage engine is not, but it is the user's choice: one without transactions in
+    /// the place of one that has them would answer another question.
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let mut link = self.link(&ConnectOptions::default())?;
+        let durability = self.durability(&mut *link)?;
+        link.quit()?;
+        if durability.class().0 == class { Ok(()) } else { Err(durability.refusal(class)) }
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.engine().map_or(Support::Native, |engine| engine.supports(operation))
     }
 
     fn prepared_statements(&self) -> Support {
@@ -98,17 +132,24 @@ impl Driver for Mysql {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
+        let supports =
+            self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
         Ok(if self.config.wrapped {
-            Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect))
+            let link = Wrapped::connect(&self.config, options.timeout)?;
+            Box::new(LinkSession::new(link, dialect).with_support(supports))
         } else {
-            Box::new(LinkSession::new(self.lean(options)?, dialect))
+            Box::new(LinkSession::new(self.lean(options)?, dialect).with_support(supports))
         })
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let mut link = self.link(&ConnectOptions::default())?;
         // Only here are tables made.
-        let dialect = Arc::new(dialect::dialect(&self.config, dialect::collation(&mut *link)?));
-        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect })))
+        let collation = dialect::collation(&mut *link)?;
+        let named = self.config.engine.as_deref().map(StorageEngine::named);
+        let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));
+        let marker = dialect::dialect(None, collation);
+        let engine = self.engine().map(|engine| engine.name);
+        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect, marker, engine })))
     }
 }

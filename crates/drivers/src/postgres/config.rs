@@ -18,6 +18,8 @@ pub(crate) struct Config {
     pub(crate) tls: tls::Mode,
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
+    /// The session's `synchronous_commit`; `None`: as the server, the database or the role has it.
+    pub(crate) synchronous_commit: Option<&'static str>,
     /// What to say where a password is missing: a password file that may not be used.
     pub(crate) password_hint: Option<String>,
 }
@@ -67,7 +69,16 @@ impl Config {
             return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
                 .hint("leave tls= or socket= out"));
         }
-        Ok(Self { place, user, password, database, tls, wrapped, password_hint: None })
+        Ok(Self {
+            place,
+            user,
+            password,
+            database,
+            tls,
+            wrapped,
+            synchronous_commit: None,
+            password_hint: None,
+        })
     }
 }
 

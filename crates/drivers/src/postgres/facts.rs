@@ -1,21 +1,12 @@
 //! What a PostgreSQL server says of itself.
 
+use super::durability::Durability;
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
-use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
 use std::collections::BTreeMap;
 
-/// What makes the durability class.
-const DURABILITY: &[&str] = &[
-    "fsync",
-    "synchronous_commit",
-    "synchronous_standby_names",
-    "full_page_writes",
-    "wal_sync_method",
-    "wal_writer_delay",
-];
-
-/// What else decides figures.
+/// What decides figures beside the durability class.
 const OTHERS: &[&str] = &[
     "shared_buffers",
     "effective_cache_size",
@@ -46,7 +37,7 @@ const OTHERS: &[&str] = &[
 
 /// Asks the server.
 pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
-    let list: Vec<String> = DURABILITY.iter().chain(OTHERS).map(|name| format!("'{name}'")).collect();
+    let list: Vec<String> = OTHERS.iter().map(|name| format!("'{name}'")).collect();
     let sql = format!(
         "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
         list.join(", ")
@@ -60,8 +51,8 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         names.iter().filter_map(|name| Some(Setting::new(*name, found.get(*name)?))).collect()
     };
     let get = |name: &str| found.get(name).map_or("", String::as_str);
-    let mut notes = Vec::new();
-    let durability = durability(&get, &mut notes);
+    let durability = Durability::read(link)?;
+    let (class, notes) = durability.class();
     let version = value(link, "SHOW server_version")?.unwrap_or_default();
     let (connections, in_use) = connections(link, &get)?;
     let one_gb = |set_by: &str| Some(Limit { most: 1_073_741_000, set_by: set_by.to_owned() });
@@ -70,8 +61,8 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         version,
         client: client.to_owned(),
         transport: link.transport(),
-        durability: Some(durability),
-        durability_settings: settings(DURABILITY),
+        durability: Some(class),
+        durability_settings: durability.settings(),
         settings: settings(OTHERS),
         limits: Limits {
             connections,
@@ -112,50 +103,4 @@ fn connections<'a>(
     // Ours is among them.
     let in_use = field(3).parse::<u64>().ok().map(|n| n.saturating_sub(1));
     Ok((limits.into_iter().min_by_key(|limit| limit.most), in_use))
-}
-
-/// The class that the settings make (PostgreSQL manual, "Write Ahead Log", "Asynchronous Commit").
-fn durability<'a>(get: &impl Fn(&str) -> &'a str, notes: &mut Vec<String>) -> DurabilityClass {
-    let replicated = !get("synchronous_standby_names").is_empty();
-    let mut class = match get("synchronous_commit") {
-        "off" => {
-            notes.push(
-                "Commits are written some 200 ms later: a crash of the server alone loses as much.".into(),
-            );
-            DurabilityClass::PeriodicSync
-        }
-        "local" => DurabilityClass::Synced,
-        _ if replicated => DurabilityClass::Replicated,
-        _ => DurabilityClass::Synced,
-    };
-    if get("fsync") == "off" {
-        class = class.min(DurabilityClass::OsCache);
-        notes.push("fsync is off: a power failure may damage the whole database.".to_owned());
-    }
-    if get("full_page_writes") == "off" {
-        class = class.min(DurabilityClass::OsCache);
-        notes.push("Without full_page_writes a page torn by a power failure is lost.".to_owned());
-    }
-    class
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn class(settings: &[(&str, &'static str)]) -> DurabilityClass {
-        let get = |name: &str| settings.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| *value);
-        durability(&get, &mut Vec::new())
-    }
-
-    #[test]
-    fn the_class_follows_the_settings() {
-        assert_eq!(class(&[("synchronous_commit", "on")]), DurabilityClass::Synced);
-        assert_eq!(class(&[("synchronous_commit", "off")]), DurabilityClass::PeriodicSync);
-        assert_eq!(class(&[("synchronous_commit", "on"), ("fsync", "off")]), DurabilityClass::OsCache);
-        let standby = ("synchronous_standby_names", "a");
-        assert_eq!(class(&[("synchronous_commit", "on"), standby]), DurabilityClass::Replicated);
-        assert_eq!(class(&[("synchronous_commit", "local"), standby]), DurabilityClass::Synced);
-        assert_eq!(class(&[("full_page_writes", "off")]), DurabilityClass::OsCache);
-    }
 }

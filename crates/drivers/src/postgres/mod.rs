@@ -2,6 +2,7 @@
 
 mod config;
 mod dialect;
+mod durability;
 mod errors;
 mod facts;
 mod house;
@@ -16,7 +17,9 @@ use crate::sql::{Dialect, SqlNamespace};
 use crate::wire::link::{LinkSession, Query};
 use config::Config;
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
+};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use lean::Lean;
@@ -75,6 +78,14 @@ impl Driver for Postgres {
         let facts = facts::read(&mut *link, client)?;
         link.quit()?;
         Ok(facts)
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let mut link = self.query(&ConnectOptions::default())?;
+        let commit = durability::Durability::read(&mut *link)?.require(class)?;
+        link.quit()?;
+        self.config.synchronous_commit = commit.or(self.config.synchronous_commit);
+        Ok(())
     }
 
     fn supports(&self, _operation: &Operation) -> Support {

@@ -36,6 +36,9 @@ impl Wrapped {
             .application_name("kurabe")
             .connect_timeout(timeout)
             .tcp_user_timeout(timeout);
+        if let Some(value) = config.synchronous_commit {
+            options.options(&format!("-c synchronous_commit={value}"));
+        }
         if let Some(password) = &config.password {
             options.password(password.expose());
         }

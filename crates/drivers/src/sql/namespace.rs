@@ -18,6 +18,20 @@ pub trait House: Send {
     /// The engine's SQL.
     fn dialect(&self) -> &Dialect;
 
+    /// The SQL by which the marker is made, where our tables are of a kind that may lose their rows or is otherwise
+    /// unlike what the server makes by itself.
+    fn marker_dialect(&self) -> &Dialect {
+        self.dialect()
+    }
+
+    /// Sees to it that a table which was just made is what was asked for, and removes it where it is not.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) with what the server made instead, or the server's error.
+    fn made(&mut self, _table: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Executes a statement that has no parameters and whose rows, if any, do not matter.
     ///
     /// # Errors
@@ -89,7 +103,7 @@ impl<H: House> SqlNamespace<H> {
 
     fn enter(&mut self, name: &str) -> Result<()> {
         if !self.house.table_exists(MARKER)? {
-            let sql = statement::create_table(self.house.dialect(), &marker())?;
+            let sql = statement::create_table(self.house.marker_dialect(), &marker())?;
             self.house.execute(&sql).map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
         }
         let sql = insert_into_marker(self.house.dialect(), name);
@@ -107,7 +121,8 @@ impl<H: House> SqlNamespace<H> {
         let mut sql =
             vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
         sql.extend(statement::create_indexes(d, collection)?);
-        sql.iter().try_for_each(|sql| self.house.execute(sql))
+        sql.iter().try_for_each(|sql| self.house.execute(sql))?;
+        self.house.made(&collection.name)
     }
 }
 

@@ -17,7 +17,7 @@ use error::explain;
 use file::Place;
 use kurabe_core::collection::FieldType;
 use kurabe_core::driver::{
-    ConnectOptions, Driver, Limit as Most, Limits, Namespace, ServerFacts, Session, Support,
+    ConnectOptions, Driver, DurabilityClass, Limit as Most, Limits, Namespace, ServerFacts, Session, Support,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
@@ -157,6 +157,12 @@ impl Driver for Sqlite {
             },
             notes,
         })
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        self.settings.require(class, self.place.in_memory())?;
+        self.ready = Mutex::new(false);
+        Ok(())
     }
 
     fn supports(&self, _: &Operation) -> Support {

@@ -18,6 +18,8 @@ pub(super) struct Settings {
     journal_mode: &'static str,
     /// By SQLite's number: a place in [`SYNCHRONOUS`].
     synchronous: usize,
+    /// Whether the target names the journal mode and `synchronous`.
+    named: [bool; 2],
     busy_timeout: Duration,
     /// In SQLite's own form: pages, or KiB where negative.
     cache_size: Option<i64>,
@@ -54,6 +56,7 @@ impl Settings {
         Ok(Self {
             journal_mode: JOURNAL_MODES[word("journal_mode", &JOURNAL_MODES, 4)?],
             synchronous: word("synchronous", &SYNCHRONOUS, 2)?,
+            named: ["journal_mode", "synchronous"].map(|name| url.option(name).is_some()),
             busy_timeout: busy_timeout.min(Duration::from_secs(3_600)),
             cache_size: number("cache_size", cache_size, "write a size such as 64m, or pages such as 2000")?,
             mmap_size: number("mmap_size", size, "write a size such as 1g")?,
@@ -119,6 +122,33 @@ impl Settings {
         Ok(())
     }
 
+    /// Chooses what the target leaves open so that commits have this durability class.
+    pub(super) fn require(&mut self, class: DurabilityClass, in_memory: bool) -> Result<()> {
+        let modes = if self.named[0] { vec![self.journal_mode] } else { vec!["wal", "memory"] };
+        let levels = match (self.named[1], class) {
+            (true, _) => vec![self.synchronous],
+            // Syncing would only cost.
+            (false, DurabilityClass::Memory) => vec![0],
+            (false, _) => vec![2, 3, 1, 0],
+        };
+        let pairs = modes.iter().flat_map(|mode| levels.iter().map(move |level| (*mode, *level)));
+        for (mode, level) in pairs {
+            if self::class(mode, level as i64, in_memory).0 == class {
+                (self.journal_mode, self.synchronous) = (mode, level);
+                return Ok(());
+            }
+        }
+        let because = match class {
+            DurabilityClass::PeriodicSync => "SQLite syncs at each commit or at checkpoints, and by no clock",
+            DurabilityClass::Replicated => "SQLite has no replicas",
+            DurabilityClass::Synced if in_memory => "the file lies on a file system in memory",
+            _ => "the settings that stand in the target make another",
+        };
+        let hint = "leave journal_mode and synchronous out of the target, or --durability";
+        Err(Error::unsupported(format!("sqlite: cannot be of durability class '{class}': {because}"))
+            .hint(hint))
+    }
+
     fn numbers(&self) -> [(&'static str, Option<i64>); 4] {
         [
             ("cache_size", self.cache_size),
@@ -153,40 +183,49 @@ impl Settings {
     }
 }
 
-/// What an acknowledged write survives, and what else must be said about it. Source: <https://sqlite.org/pragma.html>,
-/// `synchronous` and `journal_mode`; `in_memory` says that the file system has no storage to sync to.
+/// What an acknowledged write survives with the settings in force, and what else must be said about it; `in_memory` says
+/// that the file system has no storage to sync to.
 pub(super) fn durability(found: &InForce, in_memory: bool) -> (DurabilityClass, Vec<String>) {
+    class(&found.journal_mode, found.synchronous, in_memory)
+}
+
+/// Sources: <https://sqlite.org/pragma.html>, `synchronous` and `journal_mode`; for what ends a transaction in each mode,
+/// SQLite's own `pager_end_transaction`.
+fn class(journal_mode: &str, synchronous: i64, in_memory: bool) -> (DurabilityClass, Vec<String>) {
     let mut notes = Vec::new();
-    if matches!(found.journal_mode.as_str(), "memory" | "off") {
-        notes.push(format!(
-            "journal_mode={}: a crash in the middle of a write may leave the file damaged",
-            found.journal_mode
-        ));
-    }
-    let class = match (found.journal_mode.as_str(), found.synchronous) {
+    let mut note = |text: String| notes.push(text);
+    let class = match (journal_mode, synchronous) {
+        ("memory" | "off", _) => {
+            note(format!(
+                "journal_mode={journal_mode}: a process that dies in the middle of a write leaves a damaged file"
+            ));
+            DurabilityClass::Memory
+        }
         // The WAL is synced only when it is written back, which may be minutes later: no promise in seconds.
         ("wal", 1) => {
-            notes.push(
+            note(
                 "journal_mode=wal with synchronous=normal syncs at checkpoints only: power failure may take the \
                  commits since the last one, but does not damage the file"
                     .to_owned(),
             );
             DurabilityClass::OsCache
         }
-        // `wal`: each commit syncs the WAL before it returns. The others: each commit syncs the file (`normal` leaves
-        // out a sync of the journal, not that one).
+        // `delete` ends a transaction by removing the journal, and `extra` alone syncs the folder; `truncate` syncs the
+        // journal's new length from `full` on.
+        ("delete", 1 | 2) | ("truncate", 1) => {
+            note(format!(
+                "journal_mode={journal_mode} with synchronous={}: power failure right after a commit may bring the \
+                 journal back and with it undo that commit",
+                SYNCHRONOUS[synchronous as usize]
+            ));
+            DurabilityClass::OsCache
+        }
+        // Each commit syncs the WAL, or the file and then the end of its journal, before it returns.
         (_, 1..=3) => DurabilityClass::Synced,
         _ => DurabilityClass::OsCache,
     };
-    if matches!((found.journal_mode.as_str(), found.synchronous), ("delete", 1 | 2)) {
-        notes.push(
-            "journal_mode=delete syncs the folder with synchronous=extra only: power failure right after a commit \
-             may bring the journal back and with it undo that commit"
-                .to_owned(),
-        );
-    }
     if in_memory {
-        notes.push("the file lies on a file system in memory: syncing it makes nothing safer".to_owned());
+        note("the file lies on a file system in memory: syncing it makes nothing safer".to_owned());
         return (class.min(DurabilityClass::OsCache), notes);
     }
     (class, notes)
@@ -226,22 +265,58 @@ mod tests {
 
     #[test]
     fn the_durability_class_follows_from_both_settings() {
-        use DurabilityClass::{OsCache, Synced};
-        for (mode, synchronous, class, notes) in [
+        use DurabilityClass::{Memory, OsCache, Synced};
+        for (mode, synchronous, expected, notes) in [
             ("wal", 2, Synced, 0),
             ("wal", 3, Synced, 0),
             ("wal", 1, OsCache, 1),
             ("wal", 0, OsCache, 0),
-            ("delete", 2, Synced, 1),
+            ("delete", 1, OsCache, 1),
+            ("delete", 2, OsCache, 1),
             ("delete", 3, Synced, 0),
             ("delete", 0, OsCache, 0),
-            ("off", 2, Synced, 1),
-            ("memory", 0, OsCache, 1),
+            ("truncate", 1, OsCache, 1),
+            ("truncate", 2, Synced, 0),
+            ("persist", 1, Synced, 0),
+            ("off", 2, Memory, 1),
+            ("memory", 0, Memory, 1),
         ] {
             let (found_class, found_notes) = durability(&found(mode, synchronous), false);
-            assert_eq!((found_class, found_notes.len()), (class, notes), "{mode} {synchronous}");
+            assert_eq!((found_class, found_notes.len()), (expected, notes), "{mode} {synchronous}");
         }
         assert_eq!(durability(&found("wal", 2), true).0, OsCache);
+    }
+
+    #[test]
+    fn a_class_is_made_of_what_the_target_leaves_open() {
+        use DurabilityClass::{Memory, OsCache, PeriodicSync, Replicated, Synced};
+        let required = |url: &str, class, in_memory| {
+            let mut settings = Settings::parse(&TargetUrl::parse(url).unwrap()).unwrap();
+            settings
+                .require(class, in_memory)
+                .map(|()| (settings.journal_mode, SYNCHRONOUS[settings.synchronous]))
+        };
+        for (url, class, made) in [
+            ("sqlite:", Synced, ("wal", "full")),
+            ("sqlite:", OsCache, ("wal", "normal")),
+            ("sqlite:", Memory, ("memory", "off")),
+            ("sqlite:?journal_mode=delete", Synced, ("delete", "extra")),
+            ("sqlite:?journal_mode=truncate", OsCache, ("truncate", "normal")),
+            ("sqlite:?synchronous=off", OsCache, ("wal", "off")),
+            ("sqlite:?synchronous=extra", Synced, ("wal", "extra")),
+        ] {
+            assert_eq!(required(url, class, false), Ok(made), "{url} {class}");
+        }
+        for (url, class, in_memory, part) in [
+            ("sqlite:", PeriodicSync, false, "by no clock"),
+            ("sqlite:", Replicated, false, "no replicas"),
+            ("sqlite:", Synced, true, "in memory"),
+            ("sqlite:?synchronous=off", Synced, false, "stand in the target"),
+            ("sqlite:?journal_mode=off", OsCache, false, "stand in the target"),
+        ] {
+            let error = required(url, class, in_memory).unwrap_err().to_string();
+            assert!(error.contains(part), "{url} {class}: {error}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
 
 use crate::sql::{Dialect, Texts};
-use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::driver::{Prepared, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -91,22 +91,37 @@ enum Slot<S> {
     Statement(S),
 }
 
+/// Which operations a target has, where that is not all of them.
+pub(crate) type Supports = Arc<dyn Fn(&Operation) -> Support + Send + Sync>;
+
 /// The [`Session`] that a link makes.
 pub(crate) struct LinkSession<L: Link> {
     link: L,
     dialect: Arc<Dialect>,
+    supports: Option<Supports>,
     texts: Texts,
     slots: Slab<Slot<L::Statement>>,
 }
 
 impl<L: Link> LinkSession<L> {
     pub(crate) fn new(link: L, dialect: Arc<Dialect>) -> Self {
-        Self { link, dialect, texts: Texts::default(), slots: Slab::default() }
+        Self { link, dialect, supports: None, texts: Texts::default(), slots: Slab::default() }
+    }
+
+    /// The session, which refuses to prepare what the target has not.
+    pub(crate) fn with_support(mut self, supports: Option<Supports>) -> Self {
+        self.supports = supports;
+        self
     }
 }
 
 impl<L: Link> Session for LinkSession<L> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Some(supports) = &self.supports
+            && let Support::No(reason) = supports(operation)
+        {
+            return Err(Error::unsupported(reason));
+        }
         let slot = match operation {
             Operation::Ping => Slot::Ping,
             Operation::Begin | Operation::Commit | Operation::Rollback => {

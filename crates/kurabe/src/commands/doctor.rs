@@ -17,7 +17,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
     let mut worst = None;
     for url in &urls {
-        match targets::open(std::slice::from_ref(url), output) {
+        match targets::open(std::slice::from_ref(url), None, output) {
             Ok(opened) => {
                 for target in &opened.targets {
                     let (text, fits) = examine(target, clients);

@@ -39,7 +39,7 @@ pub(super) struct Job {
 pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch()?;
     let experiment = registry::find(&job.spec.experiment)?;
-    let opened = targets::open(&job.urls, output)?;
+    let opened = targets::open(&job.urls, job.spec.durability, output)?;
     let made = make(&mut job, experiment, &opened, &cancel, output);
     opened.close(output);
     made
@@ -105,7 +105,17 @@ pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Outp
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
         output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
     }
-    let opened = targets::open(urls, output)?;
+    let opened = targets::open(urls, run.header.spec.durability, output)?;
+    for (index, target) in opened.targets.iter().enumerate() {
+        let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
+        if let Some(why) = &target.refused
+            && run.header.cells.iter().any(measured)
+        {
+            let error = Error::unsupported(why.clone()).context(&target.name);
+            opened.close(output);
+            return Err(error.into());
+        }
+    }
     for (then, now) in run.header.targets.iter().zip(&opened.records) {
         if then.facts.version != now.facts.version
             || then.facts.durability_settings != now.facts.durability_settings

@@ -53,6 +53,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             records: None,
             arrivals: None,
             slo_ns: None,
+            durability: None,
         },
         machine: MachineFacts {
             cpu: "A processor".into(),

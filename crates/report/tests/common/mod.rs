@@ -267,6 +267,7 @@ impl Scenario {
                 records: None,
                 arrivals: None,
                 slo_ns: None,
+                durability: None,
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),

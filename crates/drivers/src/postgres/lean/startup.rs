@@ -51,7 +51,9 @@ pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool)
         ("application_name", "kurabe"),
         ("client_encoding", "UTF8"),
     ];
-    for text in settings.iter().flat_map(|(name, value)| [name, value]) {
+    // Here and not by SET, which would be a round trip more for every connection.
+    let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
+    for text in settings.iter().chain(&commit).flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(text.as_bytes());
         out.push(0);
     }

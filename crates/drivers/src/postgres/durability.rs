@@ -1,0 +1,167 @@
+//! What an acknowledged write survives on PostgreSQL, and what a session may choose of it (manual, "Write Ahead Log",
+//! "Asynchronous Commit", "Synchronous Replication"). Our tables are never unlogged.
+
+use crate::wire::link::{Query, rows};
+use kurabe_core::driver::{ABOUT_A_SECOND, DurabilityClass, Setting};
+use kurabe_core::{Error, Result, units};
+use std::collections::BTreeMap;
+
+const SETTINGS: &[&str] = &[
+    "fsync",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_writer_delay",
+];
+
+/// What a session may choose, the strongest first.
+const CHOICES: [&str; 3] = ["on", "local", "off"];
+
+/// The settings of a session that decide.
+pub(super) struct Durability {
+    found: BTreeMap<String, String>,
+}
+
+impl Durability {
+    /// Asks the server, by a session like those that are measured.
+    pub(super) fn read(link: &mut dyn Query) -> Result<Self> {
+        let list: Vec<String> = SETTINGS.iter().map(|name| format!("'{name}'")).collect();
+        let sql = format!(
+            "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
+            list.join(", ")
+        );
+        let told = rows(link, &sql)?.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
+        Ok(Self { found: told.map(|[name, value]| (name, value)).collect() })
+    }
+
+    /// The settings, for the facts.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        SETTINGS.iter().filter_map(|name| Some(Setting::new(*name, self.found.get(*name)?))).collect()
+    }
+
+    /// The class that they make, and what else must be said about it.
+    pub(super) fn class(&self) -> (DurabilityClass, Vec<String>) {
+        self.with(self.get("synchronous_commit"))
+    }
+
+    /// The `synchronous_commit` by which a session has the class; `None` where it is as it should be.
+    pub(super) fn require(&self, class: DurabilityClass) -> Result<Option<&'static str>> {
+        let (found, _) = self.class();
+        if found == class {
+            return Ok(None);
+        }
+        if let Some(choice) = CHOICES.into_iter().find(|choice| self.with(choice).0 == class) {
+            return Ok(Some(choice));
+        }
+        let takes = match class {
+            DurabilityClass::Memory => "tables that are unlogged, which Kurabe's are not",
+            DurabilityClass::OsCache => "fsync = off, which is the server's",
+            DurabilityClass::PeriodicSync => {
+                "fsync and full_page_writes = on and a short wal_writer_delay, which are the server's"
+            }
+            DurabilityClass::Synced => "fsync and full_page_writes = on, which are the server's",
+            DurabilityClass::Replicated => "synchronous_standby_names, which is the server's, and a standby",
+        };
+        let settings: Vec<String> =
+            self.settings().iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
+        Err(Error::unsupported(format!(
+            "the durability class of PostgreSQL is '{found}' here ({}) and no session can make it '{class}': that \
+             takes {takes}",
+            settings.join(", ")
+        ))
+        .hint("ask the server's owner, or leave --durability out"))
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.found.get(name).map_or("", String::as_str)
+    }
+
+    fn with(&self, synchronous_commit: &str) -> (DurabilityClass, Vec<String>) {
+        let mut notes = Vec::new();
+        let at_once = synchronous_commit != "off";
+        let replicated = !self.get("synchronous_standby_names").is_empty() && synchronous_commit != "local";
+        let mut class = match (at_once, replicated) {
+            (true, true) => DurabilityClass::Replicated,
+            (true, false) => DurabilityClass::Synced,
+            (false, _) => {
+                // The longest that a commit may wait to be written, and then it is synced too.
+                let most = units::parse_duration(self.get("wal_writer_delay")).map(|delay| delay * 3);
+                let shown = most.as_ref().map_or_else(|_| "some time".to_owned(), |most| units::time(*most));
+                notes.push(format!(
+                    "Commits are acknowledged up to {shown} before they are written: a crash of the server alone \
+                     takes as much."
+                ));
+                let soon = most.is_ok_and(|most| most <= ABOUT_A_SECOND);
+                if soon { DurabilityClass::PeriodicSync } else { DurabilityClass::Memory }
+            }
+        };
+        let mut unsafe_pages = |why: &str| {
+            // What is neither written before it is acknowledged nor safe later is not even in the system's cache.
+            let most = if at_once { DurabilityClass::OsCache } else { DurabilityClass::Memory };
+            class = class.min(most);
+            notes.push(why.to_owned());
+        };
+        if self.get("fsync") == "off" {
+            unsafe_pages("fsync is off: a power failure may damage the whole database.");
+        }
+        if self.get("full_page_writes") == "off" {
+            unsafe_pages("Without full_page_writes a page torn by a power failure is lost.");
+        }
+        (class, notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DurabilityClass::{Memory, OsCache, PeriodicSync, Replicated, Synced};
+
+    fn server(settings: &[(&str, &str)]) -> Durability {
+        let usual = [("synchronous_commit", "on"), ("fsync", "on"), ("wal_writer_delay", "200ms")];
+        let all = usual.iter().chain(settings);
+        Durability { found: all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect() }
+    }
+
+    #[test]
+    fn the_class_follows_the_settings() {
+        let (off, standby) = (("synchronous_commit", "off"), ("synchronous_standby_names", "a"));
+        for (settings, expected) in [
+            (vec![], Synced),
+            (vec![off], PeriodicSync),
+            (vec![off, ("wal_writer_delay", "10s")], Memory),
+            (vec![("fsync", "off")], OsCache),
+            (vec![off, ("fsync", "off")], Memory),
+            (vec![standby], Replicated),
+            (vec![standby, ("synchronous_commit", "local")], Synced),
+            (vec![standby, off], PeriodicSync),
+            (vec![("full_page_writes", "off")], OsCache),
+        ] {
+            assert_eq!(server(&settings).class().0, expected, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_chooses_its_commit_and_what_it_cannot_choose_is_named() {
+        let standby = ("synchronous_standby_names", "a");
+        for (settings, class, choice) in [
+            (vec![], Synced, None),
+            (vec![], PeriodicSync, Some("off")),
+            (vec![("synchronous_commit", "off")], Synced, Some("on")),
+            (vec![standby], Synced, Some("local")),
+            (vec![standby, ("synchronous_commit", "off")], Replicated, Some("on")),
+            (vec![("fsync", "off"), ("synchronous_commit", "off")], OsCache, Some("on")),
+        ] {
+            assert_eq!(server(&settings).require(class), Ok(choice), "{settings:?} {class}");
+        }
+        for (settings, class, part) in [
+            (vec![], OsCache, "takes fsync = off"),
+            (vec![("fsync", "off")], Synced, "takes fsync and full_page_writes"),
+            (vec![], Replicated, "takes synchronous_standby_names"),
+            (vec![], Memory, "unlogged"),
+        ] {
+            let error = server(&settings).require(class).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("synchronous_commit = "), "{error}");
+        }
+    }
+}

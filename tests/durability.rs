@@ -1,0 +1,84 @@
+//! What a durability class promises, held against servers that are killed in the middle of writing.
+//!
+//! Several clients add rows and note which were acknowledged, and when. The server is killed (`SIGKILL`, with all its
+//! processes), started again on the same data, and asked for each of those rows. A class that promises to survive the
+//! server's crash must have them all; `periodic-sync` all but those of about the last second; and `memory` must be
+//! seen to have lost them.
+
+mod load;
+mod settings;
+mod sqlite;
+
+use kurabe_core::driver::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
+use kurabe_testbed::testing;
+use load::{Load, Target};
+use std::time::Duration;
+
+/// How long a server is written to before it is killed: longer than what `periodic-sync` may lose.
+const LOADED: Duration = Duration::from_millis(3_500);
+
+/// A kind of server, its settings, and the targets on it: the options of each, what is required of it, and the class that
+/// it must then have. A further server is a further line.
+type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [Promise]);
+
+/// URL options, the class asked for by `require_durability` if any, the class that there must be.
+type Promise = (&'static str, Option<DurabilityClass>, DurabilityClass);
+
+#[rustfmt::skip]
+static CASES: &[Case] = &[
+    ("mysql", &[], &[("", None, Synced), ("engine=MyISAM", None, OsCache), ("engine=MEMORY", None, Memory)]),
+    ("mysql", &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
+    ("mysql", &[("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
+    ("mariadb", &[], &[("", None, Synced), ("engine=Aria", None, Synced), ("engine=MyISAM", None, OsCache)]),
+    ("postgres", &[], &[("", None, Synced), ("", Some(PeriodicSync), PeriodicSync)]),
+    ("postgres", &[("fsync", "off")], &[("", None, OsCache)]),
+    ("memcached", &[], &[("", None, Memory)]),
+];
+
+/// Kills every server of a kind and holds each of its targets to its class.
+fn holds(engine: &str) {
+    for (_, settings, promises) in CASES.iter().filter(|(name, _, _)| *name == engine) {
+        let Some(server) = testing::server_with(engine, |options| {
+            settings.iter().fold(options, |options, (name, value)| options.set(*name, value))
+        }) else {
+            return;
+        };
+        let targets: Vec<Target> = promises
+            .iter()
+            .enumerate()
+            .map(|(number, (options, required, class))| {
+                let target = Target::open(&crate::support::with(server.url(), options), number, *required);
+                assert_eq!(target.class(), *class, "{engine} {settings:?} {options}");
+                target
+            })
+            .collect();
+        let loads: Vec<Load> = targets.iter().map(Target::load).collect();
+        std::thread::sleep(LOADED);
+        server.kill_hard().unwrap();
+        let acknowledged: Vec<_> = loads.into_iter().map(Load::end).collect();
+        server.restart().unwrap();
+        for (target, acknowledged) in targets.iter().zip(&acknowledged) {
+            target.judge(acknowledged);
+        }
+    }
+}
+
+#[test]
+fn mysql_keeps_its_promises_when_it_is_killed() {
+    holds("mysql");
+}
+
+#[test]
+fn mariadb_keeps_its_promises_when_it_is_killed() {
+    holds("mariadb");
+}
+
+#[test]
+fn postgres_keeps_its_promises_when_it_is_killed() {
+    holds("postgres");
+}
+
+#[test]
+fn memcached_promises_nothing_and_keeps_nothing_when_it_is_killed() {
+    holds("memcached");
+}

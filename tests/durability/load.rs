@@ -1,0 +1,150 @@
+//! Clients that write until their server is gone, and what is asked of it when it is back.
+
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{ABOUT_A_SECOND, ConnectOptions, Driver, DurabilityClass};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const CLIENTS: i64 = 4;
+/// Rows that a client may write. None comes near it; it ends a test whose server was not killed.
+const MOST: i64 = 1 << 20;
+
+/// A target under load: a collection of its own and a class that it must keep.
+pub(super) struct Target {
+    name: String,
+    driver: Arc<dyn Driver>,
+    collection: Arc<Collection>,
+    class: DurabilityClass,
+}
+
+/// The clients of a target, at work.
+pub(super) struct Load(Vec<JoinHandle<Vec<(i64, Instant)>>>);
+
+/// The keys that the server acknowledged, and when; by client, in order.
+pub(super) type Acknowledged = Vec<Vec<(i64, Instant)>>;
+
+impl Target {
+    /// Opens a target, has it keep the class required, if any, and makes its collection.
+    pub(super) fn open(url: &str, number: usize, required: Option<DurabilityClass>) -> Self {
+        let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+        if let Some(class) = required {
+            driver.require_durability(class).unwrap();
+        }
+        let class = driver.describe().unwrap().durability.unwrap();
+        let fields = vec![
+            Field { name: "id", kind: FieldType::Int },
+            Field { name: "data", kind: FieldType::Text { max: 100 } },
+        ];
+        let collection = Collection::new(format!("kurabe_{number}_crash"), fields, vec![0]);
+        driver.namespace().unwrap().create(&collection).unwrap();
+        let name = format!("{url} ({class})");
+        Self { name, driver: driver.into(), collection: Arc::new(collection), class }
+    }
+
+    pub(super) fn class(&self) -> DurabilityClass {
+        self.class
+    }
+
+    /// Starts the clients.
+    pub(super) fn load(&self) -> Load {
+        let client = |number: i64| {
+            let (driver, collection) = (Arc::clone(&self.driver), Arc::clone(&self.collection));
+            std::thread::spawn(move || write(&*driver, collection, number * MOST))
+        };
+        Load((0..CLIENTS).map(client).collect())
+    }
+
+    /// Holds the target, whose server is back, to what its class promises of the rows that were acknowledged.
+    pub(super) fn judge(&self, acknowledged: &Acknowledged) {
+        let rows: Vec<(i64, Instant)> = acknowledged.iter().flatten().copied().collect();
+        assert!(rows.len() > 100, "{}: {} acknowledged rows prove nothing", self.name, rows.len());
+        let last = rows.iter().map(|(_, when)| *when).max().unwrap();
+        let lost = self.missing(acknowledged);
+        let oldest = lost.iter().map(|(_, when)| last.duration_since(*when)).max();
+        tell(&format!(
+            "{}: {} acknowledged, {} of them gone{}",
+            self.name,
+            rows.len(),
+            lost.len(),
+            oldest.map_or_else(String::new, |age| format!(", the oldest {age:.1?} before the last"))
+        ));
+        match self.class {
+            DurabilityClass::Memory => assert_eq!(lost.len(), rows.len(), "{}", self.name),
+            DurabilityClass::PeriodicSync => {
+                assert!(oldest.unwrap_or_default() <= ABOUT_A_SECOND, "{}: {oldest:?}", self.name);
+                let safe = rows.iter().any(|(_, when)| last.duration_since(*when) > ABOUT_A_SECOND);
+                assert!(safe, "{}: no row was old enough to have to be there", self.name);
+            }
+            DurabilityClass::OsCache | DurabilityClass::Synced | DurabilityClass::Replicated => {
+                assert_eq!(lost.len(), 0, "{}: {:?} …", self.name, lost.first());
+            }
+        }
+    }
+
+    /// Those of the acknowledged rows that are not there any more, asked for one by one.
+    fn missing(&self, acknowledged: &Acknowledged) -> Vec<(i64, Instant)> {
+        std::thread::scope(|scope| {
+            let of_clients: Vec<_> = acknowledged
+                .iter()
+                .map(|rows| {
+                    scope.spawn(|| {
+                        let mut session = self.driver.connect(&ConnectOptions::default()).unwrap();
+                        let collection = Arc::clone(&self.collection);
+                        let get = session.prepare(&Operation::Get { collection, fields: vec![1] }).unwrap();
+                        let mut reply = Reply::new();
+                        let mut gone = |key: i64| {
+                            session.execute(&get, &[Value::Int(key)], &mut reply).unwrap();
+                            let right = data(key);
+                            assert!(reply.rows() == 0 || reply.field_bytes(0, 0) == Some(right.as_bytes()));
+                            reply.rows() == 0
+                        };
+                        rows.iter().copied().filter(|(key, _)| gone(*key)).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            of_clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+        })
+    }
+}
+
+impl Load {
+    /// What the clients were told before their connections failed.
+    pub(super) fn end(self) -> Acknowledged {
+        self.0.into_iter().map(|client| client.join().unwrap()).collect()
+    }
+}
+
+/// Adds rows until the server is gone.
+fn write(driver: &dyn Driver, collection: Arc<Collection>, first: i64) -> Vec<(i64, Instant)> {
+    let options = ConnectOptions { timeout: Duration::from_secs(20) };
+    let mut session = driver.connect(&options).unwrap();
+    let put = session.prepare(&Operation::Put { collection }).unwrap();
+    let mut acknowledged = Vec::new();
+    let mut reply = Reply::new();
+    for key in first..first + MOST {
+        if session.execute(&put, &[Value::Int(key), Value::Text(&data(key))], &mut reply).is_err() {
+            break;
+        }
+        acknowledged.push((key, Instant::now()));
+        // Thousands of rows prove what hundreds of thousands would, and are asked for again sooner.
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    acknowledged
+}
+
+/// What stands in a row.
+pub(super) fn data(key: i64) -> String {
+    format!("row {key} of those that were acknowledged")
+}
+
+/// Says what was seen, beside the test harness, which shows it of failed tests only.
+pub(super) fn tell(what: &str) {
+    if std::env::var_os("KURABE_TELL").is_some() {
+        let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
+    }
+}
