@@ -135,6 +135,16 @@ fn mariadb() {
 }
 
 #[test]
+fn storage_engines_without_transactions() {
+    if let Some(server) = testing::server("mysql") {
+        conforms(&format!("{}?engine=MyISAM", server.url()));
+    }
+    if let Some(server) = testing::server("mariadb") {
+        conforms(&format!("{}?engine=aria&client=driver", server.url()));
+    }
+}
+
+#[test]
 fn postgres() {
     if let Some(server) = testing::server("postgres") {
         both_clients_conform(server.url());

@@ -3,7 +3,7 @@
 
 mod anonymous;
 mod cells;
-mod common;
+pub(crate) mod common;
 mod disk;
 mod ends;
 mod memory;

@@ -49,7 +49,7 @@ pub(super) fn installed() -> Vec<&'static str> {
 
 /// Says on the real standard error, which the test harness does not capture, what is not tested; fails where servers
 /// must be there. False, for filters.
-pub(super) fn skip(why: &str) -> bool {
+pub(crate) fn skip(why: &str) -> bool {
     assert!(!testing::required(), "{why}");
     tell(why);
     false
@@ -75,7 +75,7 @@ pub(super) fn superuser(engine: &str) -> &'static str {
 
 /// Executes statements by the engine's own client program and gives what it prints, one row a line. `None`, said
 /// aloud, where there is no such program.
-pub(super) fn sql(server: &Server, password: &str, statements: &str) -> Option<String> {
+pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<String> {
     let socket = server.socket().unwrap();
     let mut command = if server.url().starts_with("postgres") {
         let mut command = Command::new("psql");
@@ -128,7 +128,7 @@ pub(super) fn ask_memcached(server: &Server, request: &str) -> String {
 }
 
 /// The cells of a report: each with each operation.
-pub(super) fn cells(report: &Value) -> &[Value] {
+pub(crate) fn cells(report: &Value) -> &[Value] {
     report["cells"].as_array().unwrap()
 }
 

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 /// What decides figures beside the durability class.
 const OTHERS: &[&str] = &[
     "version_comment",
+    "log_bin",
+    "sync_binlog",
     "innodb_buffer_pool_size",
     "innodb_log_file_size",
     "innodb_redo_log_capacity",
@@ -56,6 +58,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         names.iter().filter_map(|name| Some(Setting::new(*name, found.get(*name)?))).collect()
     };
     let (class, mut notes) = durability.class();
+    let decisive = durability.settings();
     if dialect::collation(link)?.is_none() {
         notes.push("To this server, texts that differ by spaces at their end are the same.".to_owned());
     }
@@ -73,8 +76,11 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         client: client.to_owned(),
         transport: link.transport(),
         durability: Some(class),
-        durability_settings: durability.settings(),
-        settings: settings(OTHERS),
+        settings: settings(OTHERS)
+            .into_iter()
+            .filter(|setting| !decisive.iter().any(|decisive| decisive.name == setting.name))
+            .collect(),
+        durability_settings: decisive,
         limits: Limits {
             connections: connections.into_iter().flatten().min_by_key(|limit| limit.most),
             connections_in_use: in_use,

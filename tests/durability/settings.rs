@@ -1,0 +1,247 @@
+//! The class that is read from real servers as their settings change, and what the program makes of `--durability`.
+
+use crate::servers::common::{cells, skip, sql};
+use crate::support::{Place, with};
+use kurabe_core::ErrorKind;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Replicated, Synced};
+use kurabe_core::driver::{Driver, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_testbed::{Server, testing};
+use std::sync::Arc;
+
+fn open(url: &str) -> Box<dyn Driver> {
+    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
+}
+
+fn class(url: &str) -> DurabilityClass {
+    open(url).describe().unwrap().durability.unwrap()
+}
+
+/// Changes settings of a server, one set after the other, and reads the class after each.
+fn follows(server: &Server, steps: &[(&str, &str, DurabilityClass)]) {
+    for (statement, options, expected) in steps {
+        if !statement.is_empty() && sql(server, "", statement).is_none() {
+            return;
+        }
+        assert_eq!(class(&with(server.url(), options)), *expected, "after {statement}: {options}");
+    }
+}
+
+#[test]
+fn the_class_follows_the_settings_of_a_mysql_that_runs() {
+    let Some(server) = testing::server("mysql") else { return };
+    follows(
+        &server,
+        &[
+            ("", "", Synced),
+            ("", "engine=myisam", OsCache),
+            ("", "engine=memory", Memory),
+            ("", "engine=ARCHIVE", Memory),
+            ("SET GLOBAL flush = ON", "engine=MyISAM", Synced),
+            ("SET GLOBAL delay_key_write = 'ALL'", "engine=MyISAM", Memory),
+            ("SET GLOBAL sync_binlog = 0", "", PeriodicSync),
+            ("SET GLOBAL innodb_flush_log_at_timeout = 60", "", OsCache),
+            ("SET GLOBAL sync_binlog = 1", "", Synced),
+            ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", "", OsCache),
+            ("SET GLOBAL innodb_flush_log_at_timeout = 1", "", PeriodicSync),
+            ("SET GLOBAL innodb_flush_log_at_trx_commit = 0", "client=driver", PeriodicSync),
+            ("SET GLOBAL default_storage_engine = 'MEMORY'", "", Memory),
+            ("SET GLOBAL default_storage_engine = 'InnoDB'", "", PeriodicSync),
+            ("ALTER INSTANCE DISABLE INNODB REDO_LOG", "", Memory),
+        ],
+    );
+}
+
+#[test]
+fn the_class_follows_the_settings_of_a_mariadb_that_runs() {
+    let Some(server) = testing::server("mariadb") else { return };
+    follows(
+        &server,
+        &[
+            ("", "", Synced),
+            ("", "engine=Aria", Synced),
+            ("SET GLOBAL aria_group_commit = 'soft'", "engine=Aria", OsCache),
+            ("SET GLOBAL aria_group_commit_interval = 1000000", "engine=Aria", PeriodicSync),
+            ("SET GLOBAL enforce_storage_engine = 'Aria'", "", PeriodicSync),
+            ("SET GLOBAL enforce_storage_engine = NULL", "", Synced),
+            ("SET GLOBAL innodb_flush_log_at_trx_commit = 3", "", Synced),
+            ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", "", PeriodicSync),
+        ],
+    );
+}
+
+#[test]
+fn the_class_follows_the_settings_of_a_postgres_that_runs() {
+    let Some(server) = testing::server("postgres") else { return };
+    follows(
+        &server,
+        &[
+            ("", "", Synced),
+            ("ALTER ROLE kurabe SET synchronous_commit = off", "", PeriodicSync),
+            ("", "client=driver", PeriodicSync),
+        ],
+    );
+    // What a session may choose, by both clients, whatever the role has.
+    for client in ["lean", "driver"] {
+        let mut driver = open(&with(server.url(), &format!("client={client}")));
+        for wanted in [Synced, PeriodicSync, Synced] {
+            driver.require_durability(wanted).unwrap();
+            assert_eq!(driver.describe().unwrap().durability, Some(wanted), "{client}");
+        }
+        let error = driver.require_durability(OsCache).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("fsync = on"), "{error}");
+        assert_eq!(driver.describe().unwrap().durability, Some(Synced), "a refusal changes nothing");
+    }
+    let reloaded = |set: &str| {
+        // ALTER SYSTEM does not go together with other statements.
+        let done = sql(&server, "", &format!("ALTER SYSTEM SET {set}")).is_some();
+        done && sql(&server, "", "SELECT pg_reload_conf(), pg_sleep(0.3)").is_some()
+    };
+    let mut driver = open(server.url());
+    driver.require_durability(Synced).unwrap();
+    for (set, expected) in [
+        ("synchronous_standby_names = 'far'", Replicated),
+        ("synchronous_standby_names = ''", Synced),
+        ("full_page_writes = off", OsCache),
+        ("fsync = off", OsCache),
+    ] {
+        if reloaded(set) {
+            assert_eq!(driver.describe().unwrap().durability, Some(expected), "{set}");
+        }
+    }
+    assert_eq!(class(server.url()), Memory, "the role's synchronous_commit = off with fsync = off");
+}
+
+fn plain(name: &str) -> Arc<Collection> {
+    let fields =
+        vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
+    Arc::new(Collection::new(name, fields, vec![0]))
+}
+
+#[test]
+fn a_storage_engine_that_was_substituted_is_noticed_and_its_table_removed() {
+    let collection = plain("kurabe_0_substituted");
+    let refused = |server: &Server, options: &str, part: &str| {
+        let mut namespace = open(&with(server.url(), options)).namespace().unwrap();
+        let error = namespace.create(&collection).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+        assert_eq!(namespace.list().unwrap(), [""; 0]);
+    };
+    if let Some(server) = testing::server_with("mysql", |options| {
+        options.set("disabled_storage_engines", "MyISAM").set("sql_mode", "STRICT_TRANS_TABLES")
+    }) {
+        refused(&server, "engine=MyISAM", "asked for a table of MyISAM, the server made one of InnoDB");
+        let error = open(&with(server.url(), "engine=Falcon")).describe().unwrap_err();
+        assert!(error.to_string().contains("no storage engine Falcon; it has: "), "{error}");
+    }
+    if let Some(server) = testing::server_with("mariadb", |options| {
+        options.set("enforce_storage_engine", "Aria").set("sql_mode", "STRICT_TRANS_TABLES")
+    }) {
+        refused(&server, "engine=InnoDB", "asked for a table of InnoDB, the server made one of Aria");
+        let facts = open(server.url()).describe().unwrap();
+        assert_eq!(facts.durability_settings[0].value, "Aria");
+    }
+}
+
+#[test]
+fn tables_in_memory_say_what_they_cannot_hold_and_the_marker_outlives_them() {
+    let Some(server) = testing::server("mysql") else { return };
+    let driver = open(&with(server.url(), "engine=MEMORY"));
+    let blob = Field { name: "data", kind: FieldType::LongBytes };
+    let id = Field { name: "id", kind: FieldType::Int };
+    let long = Arc::new(Collection::new("kurabe_0_long", vec![id, blob], vec![0]));
+    for operation in [Operation::Put { collection: long }, Operation::Begin] {
+        assert!(matches!(driver.supports(&operation), Support::No(_)), "{operation:?}");
+    }
+    let collection = plain("kurabe_0_memory");
+    driver.namespace().unwrap().create(&collection).unwrap();
+    server.kill_hard().unwrap();
+    server.restart().unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    assert_eq!(namespace.list().unwrap(), [collection.name.as_str()]);
+    namespace.remove(&collection.name).unwrap();
+    namespace.finish().unwrap();
+}
+
+/// The end of a command line that makes a run of `point-write` as short as it can be.
+const BRIEF: [&str; 8] =
+    ["--records", "200", "--requests", "60", "--rounds", "2", "--operation", "write"];
+
+fn point_write(place: &Place, targets: &[&str], rest: &[&str]) -> crate::support::Answer {
+    place.run(&[&["run", "point-write"], targets, &BRIEF, rest].concat())
+}
+
+#[test]
+fn one_command_brings_engines_to_one_class_and_names_those_that_cannot_have_it() {
+    let found = kurabe_testbed::available();
+    let there = |engine: &str| found.iter().any(|(name, found)| *name == engine && found.is_ok());
+    let mut targets = vec!["sqlite:"];
+    for target in ["up:mysql", "up:mariadb", "up:postgres", "up:memcached"] {
+        let engine = target.trim_start_matches("up:");
+        if there(engine) || skip(&format!("{engine} is not installed")) {
+            targets.push(target);
+        }
+    }
+    for class in ["os-cache", "periodic-sync"] {
+        let place = Place::new();
+        let answer = point_write(&place, &targets, &["--durability", class]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        assert_eq!(report["spec"]["durability"], class);
+        for cell in cells(&report) {
+            let target = cell["target"].as_str().unwrap();
+            if target == "memcached" || target == "sqlite" && class == "periodic-sync" {
+                assert_eq!(cell["status"], "unavailable", "{cell:#}");
+                assert!(cell["reason"].as_str().unwrap().contains("durability class"), "{cell:#}");
+                assert!(answer.err.contains(&format!("not available: {target}")), "{answer:?}");
+            } else {
+                assert_eq!((&cell["status"], &cell["durability"]), (&"ok".into(), &class.into()), "{cell:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_class_that_no_target_can_have_is_an_error_and_one_that_is_none_is_a_usage_error() {
+    let place = Place::new();
+    let answer = point_write(&place, &["sqlite:"], &["--durability", "replicated"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("SQLite has no replicas"), "{answer:?}");
+    let answer = point_write(&place, &["sqlite:"], &["--durability", "sinced"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("did you mean 'synced'?"), "{answer:?}");
+}
+
+#[test]
+fn a_run_made_again_has_the_class_of_the_first() {
+    let place = Place::new();
+    assert_eq!(point_write(&place, &["sqlite:"], &["--durability", "memory"]).code, Some(0));
+    let first = place.report();
+    assert_eq!(place.run(&["rerun", "last"]).code, Some(0));
+    let again = place.report();
+    assert_ne!(first["run"], again["run"]);
+    for report in [first, again] {
+        assert_eq!(report["spec"]["durability"], "memory");
+        assert_eq!(report["targets"][0]["durability_settings"]["journal_mode"], "memory");
+    }
+}
+
+#[test]
+fn storage_engines_side_by_side_are_told_apart_by_what_they_lose() {
+    let found = kurabe_testbed::available();
+    if !found.iter().any(|(name, found)| *name == "mysql" && found.is_ok()) {
+        skip("mysql is not installed");
+        return;
+    }
+    let place = Place::new();
+    let answer = point_write(&place, &["up:mysql", "up:mysql?engine=MyISAM"], &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let classes: Vec<_> = cells(&report).iter().map(|cell| cell["durability"].as_str().unwrap()).collect();
+    assert!(classes.contains(&"synced") && classes.contains(&"os-cache"), "{classes:?}");
+    assert_eq!(report["targets"][1]["durability_settings"]["storage engine"], "MyISAM");
+}
