@@ -116,8 +116,7 @@ fn the_class_follows_the_settings_of_a_postgres_that_runs() {
 }
 
 fn plain(name: &str) -> Arc<Collection> {
-    let fields =
-        vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
+    let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
     Arc::new(Collection::new(name, fields, vec![0]))
 }
 
@@ -168,8 +167,7 @@ fn tables_in_memory_say_what_they_cannot_hold_and_the_marker_outlives_them() {
 }
 
 /// The end of a command line that makes a run of `point-write` as short as it can be.
-const BRIEF: [&str; 8] =
-    ["--records", "200", "--requests", "60", "--rounds", "2", "--operation", "write"];
+const BRIEF: [&str; 8] = ["--records", "200", "--requests", "60", "--rounds", "2", "--operation", "write"];
 
 fn point_write(place: &Place, targets: &[&str], rest: &[&str]) -> crate::support::Answer {
     place.run(&[&["run", "point-write"], targets, &BRIEF, rest].concat())

@@ -92,7 +92,10 @@ fn sqlite_keeps_its_promises_when_its_process_is_killed() {
                 reply.field_bytes(0, 0) != Some(data(**key).as_bytes())
             })
             .count();
-        tell(&format!("sqlite:{options} ({class}): {} acknowledged, {lost} of them gone", acknowledged.len()));
+        tell(&format!(
+            "sqlite:{options} ({class}): {} acknowledged, {lost} of them gone",
+            acknowledged.len()
+        ));
         assert_eq!(lost, 0, "{options}");
     }
 }

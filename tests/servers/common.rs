@@ -1,7 +1,7 @@
 //! Servers as these tests need them, and a client of their own to look into them.
 
-pub(super) use crate::support::with;
 use crate::support::Answer;
+pub(super) use crate::support::with;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
