@@ -1,7 +1,7 @@
 //! The class that is read from real servers as their settings change, and what the program makes of `--durability`.
 
 use crate::servers::common::{cells, skip, sql};
-use crate::support::{Place, with};
+use crate::support::{Place, eventually, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Replicated, Synced};
@@ -70,6 +70,31 @@ fn the_class_follows_the_settings_of_a_mariadb_that_runs() {
             ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", "", PeriodicSync),
         ],
     );
+}
+
+#[test]
+fn a_commit_that_waits_for_a_replica_is_replicated_for_as_long_as_there_is_one() {
+    let start = |server_id: u32, role: &str| {
+        testing::server_with("mariadb", |options| {
+            options.set("log_bin", "binlog").set("server_id", server_id).set(role, "ON").set("sync_binlog", 1)
+        })
+    };
+    let Some(source) = start(1, "rpl_semi_sync_master_enabled") else { return };
+    let Some(replica) = start(2, "rpl_semi_sync_slave_enabled") else { return };
+    assert_eq!(class(source.url()), Synced, "nobody is there to wait for");
+    let user = "CREATE USER r@'127.0.0.1' IDENTIFIED BY 'x'; GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'";
+    let follow = format!(
+        "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {}, master_user = 'r', master_password = 'x', \
+         master_use_gtid = slave_pos; START SLAVE",
+        source.port()
+    );
+    if sql(&source, "", user).is_none() || sql(&replica, "", &follow).is_none() {
+        return;
+    }
+    let becomes = |wanted| eventually(20, || (class(source.url()) == wanted).then_some(()));
+    assert!(becomes(Replicated).is_some(), "{:?}", open(source.url()).describe());
+    sql(&replica, "", "STOP SLAVE");
+    assert!(becomes(Synced).is_some(), "{:?}", open(source.url()).describe());
 }
 
 #[test]
