@@ -74,6 +74,18 @@ fn a_clause_of_a_licence_follows_it_whole() {
 }
 
 #[test]
+fn a_durability_class_may_stand_in_the_spec_and_no_other_word() {
+    let validator = validator();
+    let mut header = written_lines().swap_remove(0);
+    // Run files of before have none.
+    assert!(validator.is_valid(&header) && header["spec"].get("durability").is_none());
+    header["spec"]["durability"] = json!("os-cache");
+    assert!(validator.is_valid(&header));
+    header["spec"]["durability"] = json!("safe");
+    assert!(!validator.is_valid(&header));
+}
+
+#[test]
 fn other_lines_do_not_follow_it() {
     let validator = validator();
     for line in

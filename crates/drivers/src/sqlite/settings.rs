@@ -138,13 +138,19 @@ impl Settings {
                 return Ok(());
             }
         }
-        let because = match class {
-            DurabilityClass::PeriodicSync => "SQLite syncs at each commit or at checkpoints, and by no clock",
-            DurabilityClass::Replicated => "SQLite has no replicas",
-            DurabilityClass::Synced if in_memory => "the file lies on a file system in memory",
-            _ => "the settings that stand in the target make another",
+        let (because, hint) = match class {
+            DurabilityClass::PeriodicSync => {
+                ("SQLite syncs at each commit or at checkpoints, and by no clock", "leave --durability out")
+            }
+            DurabilityClass::Replicated => ("SQLite has no replicas", "leave --durability out"),
+            DurabilityClass::Synced if in_memory => {
+                ("the file lies on a file system in memory", "name a file on a disk")
+            }
+            _ => (
+                "the settings that stand in the target make another",
+                "leave journal_mode and synchronous out of the target",
+            ),
         };
-        let hint = "leave journal_mode and synchronous out of the target, or --durability";
         Err(Error::unsupported(format!("sqlite: cannot be of durability class '{class}': {because}"))
             .hint(hint))
     }
