@@ -64,24 +64,24 @@ impl Target {
         let rows: Vec<(i64, Instant)> = acknowledged.iter().flatten().copied().collect();
         assert!(rows.len() > 100, "{}: {} acknowledged rows prove nothing", self.name, rows.len());
         let last = rows.iter().map(|(_, when)| *when).max().unwrap();
-        let lost = self.missing(acknowledged);
-        let oldest = lost.iter().map(|(_, when)| last.duration_since(*when)).max();
+        let gone = self.missing(acknowledged);
+        let oldest = gone.iter().map(|(_, when)| last.duration_since(*when)).max();
         tell(&format!(
             "{}: {} acknowledged, {} of them gone{}",
             self.name,
             rows.len(),
-            lost.len(),
+            gone.len(),
             oldest.map_or_else(String::new, |age| format!(", the oldest {age:.1?} before the last"))
         ));
         match self.class {
-            DurabilityClass::Memory => assert_eq!(lost.len(), rows.len(), "{}", self.name),
+            DurabilityClass::Memory => assert_eq!(gone.len(), rows.len(), "{}", self.name),
             DurabilityClass::PeriodicSync => {
                 assert!(oldest.unwrap_or_default() <= ABOUT_A_SECOND, "{}: {oldest:?}", self.name);
                 let safe = rows.iter().any(|(_, when)| last.duration_since(*when) > ABOUT_A_SECOND);
                 assert!(safe, "{}: no row was old enough to have to be there", self.name);
             }
             DurabilityClass::OsCache | DurabilityClass::Synced | DurabilityClass::Replicated => {
-                assert_eq!(lost.len(), 0, "{}: {:?} …", self.name, lost.first());
+                assert_eq!(gone.len(), 0, "{}: {:?} …", self.name, gone.first());
             }
         }
     }
