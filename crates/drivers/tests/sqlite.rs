@@ -122,7 +122,7 @@ fn settings_are_what_was_asked_for_and_decide_the_durability_class() {
         ("", DurabilityClass::Synced),
         ("?synchronous=normal", DurabilityClass::OsCache),
         ("?journal_mode=delete&synchronous=extra", DurabilityClass::Synced),
-        ("?journal_mode=off&synchronous=off&busy_timeout=250ms&cache_size=-77", DurabilityClass::OsCache),
+        ("?journal_mode=off&synchronous=off&busy_timeout=250ms&cache_size=-77", DurabilityClass::Memory),
     ] {
         let path = folder.path().join(format!("{}.db", options.len()));
         let facts = open(&path, options).describe().unwrap();

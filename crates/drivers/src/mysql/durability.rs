@@ -225,10 +225,15 @@ impl Durability {
     /// MySQL manual, "MyISAM Startup Options"; `flush` syncs a table's files at the end of each statement, and
     /// otherwise they have been written by then.
     fn myisam(&self, notes: &mut Vec<String>) -> DurabilityClass {
-        notes
-            .push("A crash in the middle of a write leaves a MyISAM table that must be repaired.".to_owned());
         let recovers =
             !matches!(self.get("myisam_recover_options").to_ascii_uppercase().as_str(), "" | "OFF");
+        notes.push(if recovers {
+            "A crash in the middle of a write leaves a MyISAM table that the server repairs when it opens it.".into()
+        } else {
+            "A crash of the server leaves a MyISAM table whose acknowledged rows may not be found until REPAIR TABLE \
+             (myisam_recover_options = OFF)."
+                .into()
+        });
         if self.get("delay_key_write").eq_ignore_ascii_case("ALL") && !recovers {
             notes.push(
                 "delay_key_write=ALL keeps indexes in the server: after its crash every table must be repaired."
