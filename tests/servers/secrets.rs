@@ -27,9 +27,12 @@ struct Guarded {
     clients: &'static [&'static str],
     /// The variable that holds a password.
     variable: Option<&'static str>,
-    /// The engine's own file in the user's home: its name, what it holds, and the user of a URL that relies on it.
-    file: Option<(&'static str, fn(&Server) -> String, &'static str)>,
+    /// The engine's own file in the user's home.
+    file: Option<OwnFile>,
 }
+
+/// Its name, what it holds, and the user of a URL that relies on it.
+type OwnFile = (&'static str, fn(&Server) -> String, &'static str);
 
 /// One line, or a few, for each engine that has passwords.
 const GUARDED: [Guarded; 3] = [

@@ -1,11 +1,8 @@
 //! What to run: from options, or from a suite file whose every key is checked.
 
 use clap::ArgMatches;
-use kurabe_core::axis::AxisValue;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::driver::DurabilityClass;
-use kurabe_core::driver::DurabilityClass;
-use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;

@@ -36,7 +36,7 @@ impl Disguise {
                     Some(found) if found.versions.contains(version) => {}
                     Some(found) => found.versions.push(version.clone()),
                     None => {
-                        known.push(Known { engine: engine.to_owned(), nth, versions: vec![version.clone()] })
+                        known.push(Known { engine: engine.to_owned(), nth, versions: vec![version.clone()] });
                     }
                 }
             }

@@ -123,11 +123,11 @@ fn failure(
 fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
     // A rate that was given says nothing of the database: how soon it answers does.
     let given = matches!(Load::of(&figures.axes), Load::Open(_));
-    let speed = |m: &Measurement| match m.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
+    let quickness = |m: &Measurement| match m.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
         Some(p99) if given => 1e9 / (p99 as f64).max(1.0),
         _ => m.ops_per_second(),
     };
-    figures.by_round = measured.iter().map(|(round, m)| (*round, speed(m))).collect();
+    figures.by_round = measured.iter().map(|(round, m)| (*round, quickness(m))).collect();
     figures.rounds = measured.len() as u32;
     let rates: Vec<f64> = measured.values().map(|m| m.ops_per_second()).collect();
     if let Ok(estimate) = interval_of_median(&rates, &IntervalSettings::new(seed)) {

@@ -106,9 +106,8 @@ fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>)
         } else {
             format!("{gone} targets of this run are")
         };
-        let had_floor = whole.header.cells.iter().any(|cell| cell.repeat);
-        let has_floor = shown.header.cells.iter().any(|cell| cell.repeat);
-        let floor = if had_floor && !has_floor {
+        let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.repeat);
+        let floor = if has_floor(whole) && !has_floor(shown) {
             "; the cell that was measured twice in each round was one of theirs, so that no noise floor is known here"
         } else {
             ""

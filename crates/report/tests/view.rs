@@ -236,7 +236,9 @@ fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
         .filter(|at| run.header.cells[*at].repeat && run.header.cells[*at].target > 0)
         .collect();
     run.trials.retain(|trial| !repeats.contains(&trial.cell));
-    repeats.iter().for_each(|at| run.header.cells[*at].repeat = false);
+    for at in repeats {
+        run.header.cells[at].repeat = false;
+    }
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());
     assert!(summary.notes[0].contains("no noise floor is known here"), "{:?}", summary.notes);

@@ -1,6 +1,7 @@
 //! CouchDB: Apache CouchDB where it is installed, else PouchDB Server, which speaks its HTTP API on LevelDB and which
 //! `cargo xtask setup` puts into the cache.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,7 @@ fn settings(site: &Site) -> String {
     );
     for (key, value) in &site.spec.settings {
         if let Some((section, name)) = split(key) {
-            text += &format!("[{section}]\n{name} = {value}\n");
+            let _ = write!(text, "[{section}]\n{name} = {value}\n");
         }
     }
     text

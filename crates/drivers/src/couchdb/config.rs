@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
@@ -117,15 +117,15 @@ fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
         (tls::Mode::Off, _) => Ok(None),
         (tls::Mode::Require(_), _) => Ok(Some(TlsConfig::builder().disable_verification(true).build())),
         (tls::Mode::Verify { ca, .. }, _) => {
-            let roots = ca.map_or(Ok(RootCerts::WebPki), roots)?;
+            let roots = ca.map_or(Ok(RootCerts::WebPki), |ca| roots(&ca))?;
             Ok(Some(TlsConfig::builder().root_certs(roots).build()))
         }
     }
 }
 
-fn roots(ca: PathBuf) -> Result<RootCerts> {
+fn roots(ca: &Path) -> Result<RootCerts> {
     let bad = |why: String| Error::new(ErrorKind::Usage, format!("ca={}: {why}", ca.display()));
-    let text = std::fs::read(&ca).map_err(|error| bad(error.to_string()))?;
+    let text = std::fs::read(ca).map_err(|error| bad(error.to_string()))?;
     let mut certificates: Vec<Certificate<'static>> = Vec::new();
     for item in ureq::tls::parse_pem(&text) {
         if let PemItem::Certificate(certificate) = item.map_err(|error| bad(error.to_string()))? {

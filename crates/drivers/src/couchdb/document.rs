@@ -31,7 +31,7 @@ pub(super) fn push_value(out: &mut Vec<u8>, kind: FieldType, value: &Value<'_>) 
         }
         (FieldType::Text { .. } | FieldType::LongText, Value::Text(text)) => push_text(out, text),
         (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Text(text)) => {
-            push_base64(out, text.as_bytes())?
+            push_base64(out, text.as_bytes())?;
         }
         (FieldType::Bytes { .. } | FieldType::LongBytes, Value::Bytes(bytes)) => push_base64(out, bytes)?,
         _ => return Err(Error::new(ErrorKind::Internal, "a parameter is not of its field's type")),
@@ -134,7 +134,7 @@ impl Json<'_> {
             (FieldType::Int, _) => out.push_int(self.number()?),
             (FieldType::Timestamp, _) => out.push_time(self.number()?),
             (FieldType::Text { .. } | FieldType::LongText, Self::Text(text)) => {
-                out.push_bytes(text.as_bytes())
+                out.push_bytes(text.as_bytes());
             }
             (_, Self::Text(text)) => {
                 out.push_bytes_with(|bytes| STANDARD.decode_vec(text.as_bytes(), bytes)).ok()?;

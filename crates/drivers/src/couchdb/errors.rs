@@ -113,7 +113,6 @@ fn kind(status: u16, code: &str) -> (ErrorKind, &'static str) {
         (413, _) | (_, "too_large" | "document_too_large") => {
             (ErrorKind::Limit, "raise [couchdb] max_document_size, or use a smaller payload")
         }
-        (202, _) => (ErrorKind::Server, ""),
         (503, _) => (ErrorKind::Limit, "the server is too busy"),
         _ => (ErrorKind::Server, ""),
     }

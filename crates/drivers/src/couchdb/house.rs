@@ -224,15 +224,13 @@ impl Namespace for CouchHouse {
                 .doc
                 .as_ref()
                 .is_some_and(|doc| doc.text("made_by").is_some() && doc.number("made_at").is_some());
-            match name.filter(|_| ours) {
-                Some(name) => names.push(name.to_owned()),
-                None => {
-                    let message =
-                        format!("database {MARKER} is not the one that Kurabe makes (document '{}')", row.id);
-                    return Err(Error::new(ErrorKind::NotOurs, message)
-                        .hint("it is left alone; remove it, or name a prefix for databases"));
-                }
-            }
+            let Some(name) = name.filter(|_| ours) else {
+                let message =
+                    format!("database {MARKER} is not the one that Kurabe makes (document '{}')", row.id);
+                return Err(Error::new(ErrorKind::NotOurs, message)
+                    .hint("it is left alone; remove it, or name a prefix for databases"));
+            };
+            names.push(name.to_owned());
         }
         Ok(names)
     }

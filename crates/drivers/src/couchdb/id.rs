@@ -104,7 +104,9 @@ mod tests {
 
     fn id(fields: &[Value<'_>]) -> String {
         let mut out = String::new();
-        fields.iter().for_each(|field| push(&mut out, "kurabe_a", field).unwrap());
+        for field in fields {
+            push(&mut out, "kurabe_a", field).unwrap();
+        }
         out
     }
 

@@ -5,6 +5,7 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::experiment::Experiment;
 use kurabe_experiments::registry;
 use kurabe_report::compare;
 
@@ -13,7 +14,7 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (_, second) = named_run(matches, "b", output)?;
     let view = report::view(matches);
     let info =
-        |run: &kurabe_core::run::Run| registry::find(&run.header.spec.experiment).map(|found| found.info());
+        |run: &kurabe_core::run::Run| registry::find(&run.header.spec.experiment).map(Experiment::info);
     let infos = [Some(info(&first)?), Some(info(&second)?)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
