@@ -1,8 +1,8 @@
 //! CouchDB, and what speaks its HTTP API, through the crate `ureq` with keep-alive.
 //! Source: <https://docs.couchdb.org/en/stable/api/index.html>.
 //!
-//! A collection is a database, a row is a document, the key is in its id ([`id`]), the other fields are its members
-//! ([`document`]). A change names the revision that it replaces ([`write`]).
+//! A collection is a database, a row is a document, the key is in its id (`id`), the other fields are its members
+//! (`document`). A change names the revision that it replaces (`write`).
 //!
 //! Bytes are base64 within the document. An attachment would keep them as they are on the disk, but brings them in one
 //! request with the other fields only as base64 or as a multipart body, and gives them back in one only so: a session that

@@ -1,9 +1,9 @@
 //! MongoDB and what speaks its protocol, through the official crate (`mongodb`), with commands and answers as raw BSON.
 //!
-//! **Rows are documents**; see [`plan`] for keys. Text is a string, bytes are binary, numbers are 64 bits wide, and
+//! **Rows are documents**; see `plan` for keys. Text is a string, bytes are binary, numbers are 64 bits wide, and
 //! moments are whole numbers of microseconds.
 //!
-//! **A session is one connection**; see [`link`] for how the crate's pool is brought to that. `connection: per-request`
+//! **A session is one connection**; see `link` for how the crate's pool is brought to that. `connection: per-request`
 //! opens one each time: TCP, TLS where it is on, the handshake, the authentication.
 //!
 //! **Requests are sent once.** The crate's collections would retry writes in a replica set; an error here is an error.

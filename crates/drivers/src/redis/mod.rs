@@ -9,7 +9,7 @@
 //! some fields of a row cannot be changed alone, and this is said.
 //!
 //! **A key of several fields** is a hash for all of them but the last, which names the row within it: `HGET`, `HSETNX`,
-//! `HGETALL`. Several rows, and rows that expire, are added by one short [`script`].
+//! `HGETALL`. Several rows, and rows that expire, are added by one short `script`.
 
 mod answer;
 mod config;
