@@ -84,8 +84,8 @@ pub trait Session: Send {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Driver::pipelining`] says no. Otherwise the first error
-    /// of any request, after the answers to all have been received; the session stays usable as after
-    /// [`Session::execute`].
+    /// of any request, after the answers to all have been received: replies of requests that were refused are empty,
+    /// the others hold their answers. The session stays usable as after [`Session::execute`].
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))

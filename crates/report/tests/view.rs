@@ -121,7 +121,7 @@ fn a_restricting_clause_stands_on_every_rendering() {
     for row in table.lines().filter(|row| row.contains(",ok,")) {
         assert_eq!(row.contains("restricted: "), row.contains(",postgres,"), "{row}");
     }
-    assert!(table.lines().next().unwrap().ends_with(",publishing"));
+    assert!(table.lines().next().unwrap().split(',').any(|column| column == "publishing"));
 }
 
 #[test]

@@ -58,8 +58,8 @@ pub static INFO: DriverInfo = DriverInfo {
     // Read in public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
     benchmark_clause: Some(BenchmarkClause {
         name: "Oracle Technology Network License Agreement, License Rights and Restrictions",
-        says: "It forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
-               other licences of Oracle's differ, so read the one that your copy came with.",
+        says: "it forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
+               other licences of Oracle's differ, so read the one that your copy came with",
         source: "https://www.oracle.com/downloads/licenses/standard-license.html",
         holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),

@@ -153,7 +153,6 @@ impl<L: Link> Session for LinkSession<L> {
                 Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
             }
         }
-        .inspect_err(|_| out.iter_mut().for_each(Reply::clear))
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -214,6 +214,9 @@ where
             let mut ended = Ok(());
             for reply in out {
                 let answer = answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, reply), 1)?;
+                if answer.is_err() {
+                    reply.clear();
+                }
                 ended = ended.and(answer);
             }
             Ok(ended)
