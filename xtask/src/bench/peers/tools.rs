@@ -182,7 +182,9 @@ pub const ENGINES: &[Engine] = &[
 /// table, spread over it by a multiplier that has no factor in common with their number.
 fn points() -> String {
     let key = |n: u32| 1 + n * 7_919 % 100_000;
-    (0..1_000).map(|n| format!("SELECT c FROM sbtest1 WHERE id={};\n", key(n * 97))).collect()
+    let statements: Vec<String> =
+        (0..1_000).map(|n| format!("SELECT c FROM sbtest1 WHERE id={}", key(n * 97))).collect();
+    statements.join(";\n")
 }
 
 fn sysbench<'a>(server: &Server, clients: u32, length: Length, command: &'a mut Command) -> &'a mut Command {
