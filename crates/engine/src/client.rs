@@ -88,8 +88,8 @@ impl<'a> Worker<'a> {
         Self { shared, transaction, session: None, quota, outcome }
     }
 
-    /// Runs the client from its connection to its last transaction. Reports to the gate exactly once, whatever
-    /// happens, or the others would wait for ever.
+    /// Runs the client from its connection to its last transaction. Reports to the gate once when it is ready and once when
+    /// it has ended, whatever happens, or the others would wait for ever.
     pub(crate) fn run(mut self) -> Outcome {
         let ready = self.ready();
         let failed = ready.is_err();
@@ -102,6 +102,8 @@ impl<'a> Worker<'a> {
             self.note(measured);
         }
         self.outcome.done.rows_written = self.transaction.rows_written();
+        self.shared.gate.end();
+        self.shared.gate.wait_for_dismissal();
         if let Some(session) = self.session.take() {
             // The trial is over and its figures are taken: a goodbye that fails changes nothing.
             let _ = session.close();

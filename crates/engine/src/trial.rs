@@ -199,8 +199,10 @@ impl Trial<'_> {
                 let open = shared.schedule.is_some();
                 shared.gate.open(if open { LEAD + LEAD_EACH * clients as u32 } else { Duration::ZERO });
             }
-            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            shared.gate.wait_for_ends(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
+            shared.gate.dismiss();
+            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             if let Some(error) = refused {
                 return Err(error);
             }
@@ -226,8 +228,10 @@ fn guarded(
     catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);
-            // Whether it had reported is not known; one report too many only opens the gate for clients that stop.
+            // Whether it had reported is not known; one report too many only opens the gate for clients that stop, and one
+            // end too many lets them close early.
             shared.gate.report();
+            shared.gate.end();
             panicked(&format!("client {}", client.index), &*panic)
         },
     )
