@@ -27,6 +27,12 @@ pub trait Driver: Send + Sync {
     /// in use does.
     fn pipelining(&self) -> Support;
 
+    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), and no database: its
+    /// sessions can [`ask`](Session::ask), and it keeps its own data.
+    fn is_application(&self) -> bool {
+        false
+    }
+
     /// Has every later connection acknowledge writes in this durability class, by what a session may set. Settings
     /// of the server are its owner's and are left alone.
     ///
@@ -89,6 +95,18 @@ pub trait Session: Send {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
+
+    /// Asks an application that serves experiments for a page, and replaces what is in `out` by it. `last` says that this
+    /// connection is asked nothing more, so that the application may close it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the target [is none](Driver::is_application);
+    /// [`NotFound`](crate::ErrorKind::NotFound) where it has no such page or record; the reason that it gives where it
+    /// could not do what was asked, with HTTP's status as code.
+    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        let _ = (page, last, out);
+        Err(Error::unsupported("a database has no pages"))
     }
 
     /// Gives a prepared operation back, on the server too where it keeps one.

@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::highest::Objective;
 use crate::house::House;
 use crate::order;
-use crate::plan::{self, Target, dataset};
+use crate::plan::{self, Target};
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
@@ -151,7 +151,7 @@ impl Runner<'_> {
     ) -> Result<kurabe_core::run::Measurement, Failure> {
         let around = Instant::now();
         let target = &self.targets[cell.target];
-        let workload = self.experiment.workload(&cell.axes, &dataset(self.spec, cell.target))?;
+        let workload = plan::workload(self.experiment, self.spec, cell.target, target, &cell.axes)?;
         let house = match house {
             Some(house) => house,
             None => house.insert(House::open(target, cell.target, self.targets.len(), self.run)?),
