@@ -124,7 +124,10 @@ mod tests {
         gone.write(&mut Now::default(), Ending::Closes, false, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
-        assert!(text.contains("\r\nRetry-After: 1\r\n") && text.contains("\r\nConnection: close\r\n"), "{text}");
+        assert!(
+            text.contains("\r\nRetry-After: 1\r\n") && text.contains("\r\nConnection: close\r\n"),
+            "{text}"
+        );
         assert!(text.ends_with("\r\n\r\nnothing listens  there\n"), "{text}");
         assert_eq!(Answer::of_error(&Error::mismatch("record 7 is wrong")).status, 500);
     }

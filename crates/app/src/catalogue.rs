@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Kind};
 use crate::{Application, Connection, Served};
+use kurabe_core::driver::DurabilityClass;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -122,7 +123,7 @@ fn about_page(application: &Application, served: &Served) -> Vec<u8> {
     about.insert("engine".to_owned(), json!(facts.engine));
     about.insert("version".to_owned(), json!(facts.version));
     about.insert("client".to_owned(), json!(facts.client));
-    about.insert("durability".to_owned(), json!(facts.durability.map(|class| class.name())));
+    about.insert("durability".to_owned(), json!(facts.durability.map(DurabilityClass::name)));
     about.insert("connection".to_owned(), json!(connection));
     about.insert("workers".to_owned(), json!(options.workers));
     about.insert("queue".to_owned(), json!(options.queue));

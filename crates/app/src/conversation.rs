@@ -108,14 +108,14 @@ impl Conversation {
                 biased;
                 ready = self.stream.readable() => ready.is_err(),
                 () = stopped(&mut self.stopping) => true,
-                () = sleep_until(deadline) => match began {
-                    None => true,
-                    Some(_) => {
+                () = sleep_until(deadline) => {
+                    if began.is_some() {
                         let seconds = options.head_time.as_secs_f64();
                         let why = format!("the head of the request did not come within {seconds} s");
                         return Next::Refused(Answer::says(408, &why));
                     }
-                },
+                    true
+                }
             };
             if ended {
                 return Next::End;
@@ -155,7 +155,9 @@ impl Conversation {
         if sent == bytes.len() {
             return Ok(());
         }
-        timeout(WRITE_TIME, self.stream.write_all(&bytes[sent..])).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+        timeout(WRITE_TIME, self.stream.write_all(&bytes[sent..]))
+            .await
+            .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Ends our half and reads what still comes: closing with unread bytes would reset the connection, and the client

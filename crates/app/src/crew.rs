@@ -94,7 +94,10 @@ impl Office {
 
     /// Closes all connections to the database, and says what was done on each. Workers have ended.
     pub(crate) fn close(&self) -> Vec<Tally> {
-        std::mem::take(&mut *self.seats.lock()).into_iter().flat_map(|seat| seat.close(&self.catalogue)).collect()
+        std::mem::take(&mut *self.seats.lock())
+            .into_iter()
+            .flat_map(|seat| seat.close(&self.catalogue))
+            .collect()
     }
 }
 
@@ -107,8 +110,10 @@ pub(crate) fn start(office: &Arc<Office>) -> Result<Vec<JoinHandle<()>>> {
     let mut workers = Vec::with_capacity(count);
     for index in 0..count {
         let own = Arc::clone(office);
-        let started =
-            thread::Builder::new().name(format!("worker-{index}")).stack_size(STACK).spawn(move || own.work());
+        let started = thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .stack_size(STACK)
+            .spawn(move || own.work());
         match started {
             Ok(worker) => workers.push(worker),
             Err(error) => {

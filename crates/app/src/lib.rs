@@ -25,6 +25,9 @@ use kurabe_core::experiment::Workload;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Requests after which CPU time per request can be said: starting and waiting have a small part in it.
+const ENOUGH: u64 = 1_000;
+
 /// An application, before it listens.
 pub struct Application {
     /// Opens a connection to the database.
@@ -112,9 +115,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// CPU time per answered request without that of database calls, in microseconds.
+    /// CPU time per answered request without that of database calls, in microseconds; none where there were too few
+    /// requests to say.
     pub fn own_cpu_us(&self) -> Option<f64> {
         let own = self.cpu_ns.saturating_sub(self.database_cpu_ns);
-        (self.answered > 0).then(|| own as f64 / self.answered as f64 / 1e3)
+        (self.answered >= ENOUGH).then(|| own as f64 / self.answered as f64 / 1e3)
     }
 }

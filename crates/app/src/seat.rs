@@ -58,7 +58,8 @@ impl Ledger {
 
     /// CPU time within database calls, in nanoseconds, estimated from those that were timed.
     pub(crate) fn database_cpu_ns(&self) -> u64 {
-        let [calls, timed, ns] = [&self.calls, &self.timed, &self.timed_ns].map(|n| n.load(Ordering::Relaxed));
+        let [calls, timed, ns] =
+            [&self.calls, &self.timed, &self.timed_ns].map(|n| n.load(Ordering::Relaxed));
         if timed == 0 { 0 } else { (ns as f64 * calls as f64 / timed as f64) as u64 }
     }
 }

@@ -121,7 +121,9 @@ impl Listening {
             .enable_time()
             .build()
             .and_then(|runtime| runtime.block_on(door.accept(listener, stop)))
-            .map_err(|error| Error::new(ErrorKind::Environment, format!("connections cannot be served: {error}")));
+            .map_err(|error| {
+                Error::new(ErrorKind::Environment, format!("connections cannot be served: {error}"))
+            });
         office.queue.close();
         for worker in workers {
             // A worker catches panics of drivers; its own would have been answered by 500.

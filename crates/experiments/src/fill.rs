@@ -71,7 +71,9 @@ pub(crate) fn fill(
         session.execute(insert, &parameters, &mut reply)?;
         if reply.affected() != rows {
             let said = reply.affected();
-            return Err(Error::mismatch(format!("{rows} rows were added and the server acknowledged {said}")));
+            return Err(Error::mismatch(format!(
+                "{rows} rows were added and the server acknowledged {said}"
+            )));
         }
         done += rows;
         if let Some((_, commit)) = &transaction

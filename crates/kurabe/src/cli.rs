@@ -249,7 +249,9 @@ fn app() -> Command {
         Arg::new(name).long(name).value_name(value).default_value(default).help(help)
     };
     Command::new("app")
-        .about("Serves each experiment's transaction over HTTP, so that any load tool drives it; until Ctrl-C")
+        .about(
+            "Serves each experiment's transaction over HTTP, so that any load tool drives it; until Ctrl-C",
+        )
         .arg(
             Arg::new("target")
                 .required(true)
@@ -264,9 +266,14 @@ fn app() -> Command {
                 .help("Lets it listen where other machines reach it: it serves whoever asks"),
         )
         .arg(
-            arg("connection", "HOW", "kept", "Database connections: per-request, kept (one for each worker), or pool")
-                .value_parser(["per-request", "kept", "pool"])
-                .hide_possible_values(true),
+            arg(
+                "connection",
+                "HOW",
+                "kept",
+                "Database connections: per-request, kept (one for each worker), or pool",
+            )
+            .value_parser(["per-request", "kept", "pool"])
+            .hide_possible_values(true),
         )
         .arg(
             Arg::new("pool")
@@ -299,7 +306,10 @@ fn app() -> Command {
                 .help("Records in each store [default: the experiment's own rule]"),
         )
         .arg(
-            Arg::new("seed").long("seed").value_name("N").help("Seed of data and draws [default: from the clock]"),
+            Arg::new("seed")
+                .long("seed")
+                .value_name("N")
+                .help("Seed of data and draws [default: from the clock]"),
         )
         .arg(
             Arg::new("durability")

@@ -146,7 +146,9 @@ impl Transaction for Write {
     fn check(&mut self) -> Result<()> {
         if self.reply.affected() != 1 {
             let (key, said) = (self.key, self.reply.affected());
-            return Err(Error::mismatch(format!("record {key} was added and the server acknowledged {said}")));
+            return Err(Error::mismatch(format!(
+                "record {key} was added and the server acknowledged {said}"
+            )));
         }
         self.written += 1;
         Ok(())

@@ -118,7 +118,9 @@ impl Workload for ViaWorkload {
         let mut out = Vec::new();
         session.ask(&format!("/{}", INFO.name), false, &mut out)?;
         let facts: Facts = serde_json::from_slice(&out).map_err(|error| {
-            Error::mismatch(format!("the application does not say its seed and its number of records: {error}"))
+            Error::mismatch(format!(
+                "the application does not say its seed and its number of records: {error}"
+            ))
         })?;
         if facts.records == 0 {
             return Err(Error::mismatch("the application says that it has no records"));
@@ -130,7 +132,8 @@ impl Workload for ViaWorkload {
 
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         let facts = self.trial().facts;
-        let facts = facts.ok_or_else(|| Error::new(ErrorKind::Internal, "the application was not asked yet"))?;
+        let facts =
+            facts.ok_or_else(|| Error::new(ErrorKind::Internal, "the application was not asked yet"))?;
         let last = self.connection_per_request;
         match operation {
             READ => {

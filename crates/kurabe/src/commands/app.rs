@@ -2,8 +2,8 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets::{self, Opened};
 use crate::signals;
+use crate::targets::{self, Opened};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, Tally};
@@ -15,6 +15,7 @@ use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, unavailable};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,7 +30,7 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
     let mut opened = targets::open(&[url], asked.durability, output)?;
     let served = match opened.targets.pop() {
-        Some(target) => serve(&asked, &opened, Arc::new(target), &stop, output),
+        Some(target) => serve(&asked, &opened, &Arc::new(target), &stop, output),
         None => Err(Error::usage("no target is named").into()),
     };
     opened.close(output);
@@ -80,10 +81,10 @@ impl Asked {
             Some(_) => count("seed", 1 << SEED_BITS)?.unwrap_or(1),
             None => clock >> 10 & ((1 << SEED_BITS) - 1),
         };
-        let named: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
-        let experiments: Vec<&dyn Experiment> = match named.as_slice() {
+        let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
+        let experiments: Vec<&dyn Experiment> = match wanted.as_slice() {
             [] => EXPERIMENTS.to_vec(),
-            names => names.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
+            chosen => chosen.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
         };
         Ok(Self {
             listen: address(text("listen").unwrap_or_default(), matches.get_flag("allow-remote"))?,
@@ -100,7 +101,7 @@ impl Asked {
                 .map(|name| DurabilityClass::parse(name).map_err(|e| e.context("--durability")))
                 .transpose()?,
             experiments,
-            named: !named.is_empty(),
+            named: !wanted.is_empty(),
             axes: axes(matches)?,
         })
     }
@@ -134,13 +135,15 @@ fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     if address.ip().is_loopback() || remote {
         return Ok(address);
     }
-    Err(Error::usage(format!("--listen: other machines reach {address}, and the application serves whoever asks"))
-        .hint("add --allow-remote if that is what you want"))
+    Err(Error::usage(format!(
+        "--listen: other machines reach {address}, and the application serves whoever asks"
+    ))
+    .hint("add --allow-remote if that is what you want"))
 }
 
 /// `--set session.payload=10k`, any number of them.
 fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), String>> {
-    let mut axes = HashMap::new();
+    let mut found = HashMap::new();
     for text in matches.get_many::<String>("set").into_iter().flatten() {
         let parts = text.split_once('=').and_then(|(axis, value)| Some((axis.split_once('.')?, value)));
         let Some(((experiment, axis), value)) = parts else {
@@ -152,19 +155,21 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
             return Err(Error::usage("--set: clients are the workers here").hint("write --workers N"));
         }
         if !names.contains(&axis) {
-            let hint = units::nearest(axis, &names)
-                .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
+            let hint = units::nearest(axis, &names).map_or_else(
+                || format!("there are: {}", names.join(", ")),
+                |near| format!("did you mean '{near}'?"),
+            );
             return Err(Error::usage(format!("--set: {experiment} has no axis '{axis}'")).hint(hint));
         }
-        axes.insert((experiment.to_owned(), axis.to_owned()), value.to_owned());
+        found.insert((experiment.to_owned(), axis.to_owned()), value.to_owned());
     }
-    Ok(axes)
+    Ok(found)
 }
 
 fn serve(
     asked: &Asked,
     opened: &Opened,
-    target: Arc<Target>,
+    target: &Arc<Target>,
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
@@ -177,13 +182,13 @@ fn serve(
             .into());
     }
     let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
-    let (served, absent) = choose(asked, &target, output)?;
+    let (served, absent) = choose(asked, target, output)?;
     let workloads: Vec<(&str, Arc<dyn Workload>)> =
         served.iter().map(|served| (served.name, Arc::clone(&served.workload))).collect();
     let name = format!("app-{}", std::process::id());
-    let mut house = House::open(&target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
+    let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
     fill(&served, &mut house, output).map_err(|e| e.context(&target.name))?;
-    let for_sessions = Arc::clone(&target);
+    let for_sessions = Arc::clone(target);
     let application = Application {
         connect: Box::new(move |options| for_sessions.driver.connect(options)),
         target: shown,
@@ -196,11 +201,11 @@ fn serve(
     announce(asked, &listening, output);
     let outcome = listening.serve(stop)?;
     output.note(&said(&outcome));
-    let checked = check(&workloads, &target, &outcome, output);
+    let checked = check(&workloads, target, &outcome, output);
     if house.clean_up().is_err() {
         // The connection may have been lost; what is left goes with a house that is opened anew.
         drop(house);
-        if let Err(error) = House::open(&target, 0, 1, &name) {
+        if let Err(error) = House::open(target, 0, 1, &name) {
             output.warning(&format!(
                 "what was made in {} is still there, and goes with the next run on it: {error}",
                 target.name
@@ -284,11 +289,11 @@ fn said(outcome: &Outcome) -> String {
         (outcome.malformed, "that were no requests"),
     ] {
         if n > 0 {
-            text += &format!(", {} {what}", units::count(n));
+            let _ = write!(text, ", {} {what}", units::count(n));
         }
     }
     if let Some(own) = outcome.own_cpu_us() {
-        text += &format!("; {own:.1} µs of CPU each beside what the database's client took");
+        let _ = write!(text, "; {own:.1} µs of CPU each beside what the database's client took");
     }
     text
 }

@@ -1,0 +1,8 @@
+//! The web tier: `kurabe app` before the tools that people put load on web servers with, before clients that behave
+//! badly, and before a database that comes and goes.
+
+mod common;
+mod hostile;
+mod outage;
+mod stop;
+mod tools;
