@@ -191,7 +191,7 @@ fn targets(required: bool) -> Arg {
         .help("URLs of databases, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
-fn how() -> [Arg; 12] {
+fn how() -> [Arg; 13] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -203,6 +203,12 @@ fn how() -> [Arg; 12] {
             .value_name("TARGET")
             .action(ArgAction::Append)
             .help("A further target"),
+        arg(
+            "via",
+            "URL",
+            "An application to drive, such as kurabe app: http://host:port; a target like any other",
+        )
+        .action(ArgAction::Append),
         arg(
             "requests",
             "N",

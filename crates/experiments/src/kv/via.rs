@@ -71,12 +71,14 @@ fn page(of: &str) -> String {
     format!("/{}/{of}", INFO.name)
 }
 
-/// How many records the application counts; `None` where its database cannot count.
+/// How many records the application counts; `None` where it cannot.
 fn count(session: &mut dyn Session) -> Result<Option<u64>> {
     let mut out = Vec::new();
     match session.ask(&page(COUNT), false, &mut out) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::NotFound) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error),
     }
     let rows = std::str::from_utf8(&out).ok().and_then(|text| text.trim_end().parse().ok());

@@ -115,7 +115,12 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                     Some((other.name.to_owned(), other.parse(text).ok()?))
                 }));
                 let dataset = Dataset { seed: 1, records: Some(16), slot: 0 };
-                let reason = match experiment.workload(&cell, &dataset) {
+                let made = if target.driver.is_application() {
+                    experiment.workload_via(&cell, &dataset)
+                } else {
+                    experiment.workload(&cell, &dataset)
+                };
+                let reason = match made {
                     Ok(workload) => kurabe_engine::plan::unavailable(&workload.demand(), target),
                     Err(error) => Some(error.to_string()),
                 };
