@@ -6,3 +6,4 @@ mod hostile;
 mod outage;
 mod stop;
 mod tools;
+mod via;

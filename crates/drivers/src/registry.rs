@@ -1,5 +1,6 @@
 //! Every driver there is. Help, docs, the support matrix and the test matrix are made from this table.
 
+use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
 use kurabe_core::driver::{Driver, ServerFacts};
 use kurabe_core::run::PublishingClause;
@@ -29,7 +30,8 @@ pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
 /// The clause of a licence that restricts publishing figures of what a target said of itself: of its own engine, or of the
 /// engine behind an application.
 pub fn clause(scheme: &str, facts: &ServerFacts) -> Option<PublishingClause> {
-    let behind = || DRIVERS.iter().find(|driver| driver.engine == facts.engine)?.clause(facts);
+    let engine = engine_behind(&facts.engine);
+    let behind = || DRIVERS.iter().find(|driver| driver.engine == engine)?.clause(facts);
     find(scheme)?.clause(facts).or_else(behind)
 }
 

@@ -6,6 +6,14 @@ use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Session as _, Se
 use kurabe_core::{Error, Result};
 use serde_json::{Map, Value};
 
+/// What stands behind the name of the engine that an application uses.
+const BEHIND: &str = " over HTTP";
+
+/// The engine behind an application, of which its figures speak too, and whose licence may say something of them.
+pub(crate) fn engine_behind(engine: &str) -> &str {
+    engine.strip_suffix(BEHIND).unwrap_or(engine)
+}
+
 /// The page that says it.
 const PAGE: &str = "/kv";
 
@@ -31,8 +39,7 @@ pub(super) fn describe(session: &mut ApplicationSession) -> Result<ServerFacts> 
             Setting::new(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
     Ok(ServerFacts {
-        // The database behind it, of which the figures speak too, and whose licence may say something of them.
-        engine: text("engine").unwrap_or_else(|| INFO.engine.to_owned()),
+        engine: text("engine").map_or_else(|| INFO.engine.to_owned(), |engine| engine + BEHIND),
         version: text("version").unwrap_or_default(),
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", HTTP/1.1 to an application").to_owned(),
         transport: "TCP".to_owned(),

@@ -4,7 +4,7 @@
 //! Its sessions only ask for pages. The application keeps its own data, so that there is nothing to make or to remove.
 
 mod client;
-mod facts;
+pub(crate) mod facts;
 mod house;
 mod session;
 
