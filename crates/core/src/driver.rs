@@ -2,6 +2,7 @@
 
 use crate::collection::Collection;
 use crate::error::{Error, Result};
+use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,11 @@ pub trait Driver: Send + Sync {
     /// sessions can [`ask`](Session::ask), and it keeps its own data.
     fn is_application(&self) -> bool {
         false
+    }
+
+    /// Where its server listens, for whoever looks what the server's processes do meanwhile.
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Elsewhere("its driver does not say where it listens".to_owned())
     }
 
     /// Has every later connection acknowledge writes in this durability class, by what a session may set. Settings

@@ -14,6 +14,8 @@
 
 mod advice;
 mod analysis;
+pub mod attribution;
+mod bounds;
 mod comparison;
 mod disguise;
 mod figures;

@@ -137,6 +137,11 @@ impl<'a> Series<'a> {
             text.push_str(", but ");
             text.push_str(clause.strip_prefix("are ").unwrap_or(&clause));
         }
+        let told: Vec<&Comparison> = self.group(won).into_iter().map(|(_, comparison)| comparison).collect();
+        if let Some(clause) = phrase::because(&told, subject_leads, words) {
+            text.push_str(", ");
+            text.push_str(&clause);
+        }
         for part in rest {
             text.push_str("; ");
             text.push_str(&part);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{INFO, Scenario, open_loop, troubled};
+use common::{INFO, Scenario, bound, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, analyse, compare, csv, html, json, markdown, terminal};
 use std::fs;
@@ -47,6 +47,7 @@ fn runs() -> Vec<(&'static str, Run)> {
         ),
         ("open-loop", open_loop()),
         ("troubled", troubled()),
+        ("bound", bound()),
         (
             "one-size",
             Scenario {
