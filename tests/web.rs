@@ -2,6 +2,7 @@
 //! badly, and before a database that comes and goes.
 
 mod common;
+mod direct;
 mod hostile;
 mod outage;
 mod stop;
