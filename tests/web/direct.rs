@@ -15,8 +15,7 @@ fn every_engine_reads_and_adds_records_and_forty_clients_do_not_get_in_each_othe
         }
         let url = server.as_ref().map_or("sqlite:", |server| server.url());
         let place = Place::new();
-        let rest =
-            ["--clients", "40", "--requests", "400", "--records", "300", "--rounds", "1", "--no-html"];
+        let rest = ["--clients", "40", "--requests", "400", "--records", "300", "--rounds", "1", "--no-html"];
         let answer = place.run(&[&["run", "kv", url, "--quiet"], &rest[..]].concat());
         assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
         for cell in cells(&place.report()) {

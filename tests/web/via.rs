@@ -41,6 +41,10 @@ fn an_application_is_driven_and_verified_beside_the_database_itself() {
         assert_measured(&report, 10);
         let engines: Vec<&str> = cells(&report).iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
         assert!(engines.contains(&"SQLite over HTTP"), "{engines:?}");
+        let ab = place.run(&["report", "--format", "ab"]).out;
+        assert_eq!(ab.matches("Complete requests:      200\n").count(), 10, "{ab}");
+        let port = format!("Server Port:            {}\n", app.address.port());
+        assert!(ab.contains(&port) && ab.contains("Document Path:          /kv/read\n"), "{ab}");
         // The durability class is that of the database behind.
         let told = cells(&report).iter().filter(|cell| cell["engine"] == "SQLite over HTTP");
         assert!(told.into_iter().all(|cell| cell["durability"] == "synced"), "{report:#}");

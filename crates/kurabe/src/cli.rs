@@ -335,9 +335,9 @@ fn report() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(["html", "md", "csv", "json"])
+                .value_parser(["html", "md", "csv", "json", "ab"])
                 .default_value("html")
-                .help("Which form: a page with charts, Markdown, CSV, or JSON for programs"),
+                .help("Which form: a page with charts, Markdown, CSV, JSON for programs, or the layout of ab"),
         )
         .arg(
             Arg::new("output")

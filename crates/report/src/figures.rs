@@ -1,7 +1,7 @@
 //! The figures of each cell and operation, out of its trials.
 
 use crate::attribution;
-use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Verified};
+use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
 use kurabe_core::observation::Observation;
@@ -65,6 +65,7 @@ fn of_cell(
         baseline_repeat: cell.repeat,
         by_round: BTreeMap::new(),
         target_index: cell.target,
+        totals: None,
     };
     if let Some(reason) = &cell.unavailable {
         figures.reason = Some(reason.clone());
@@ -160,6 +161,13 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
     }
     figures.latency_us = latency(&service);
+    figures.totals = Some(Box::new(Totals {
+        clients: measured.values().map(|m| m.clients).max().unwrap_or(1),
+        completed: measured.values().map(|m| m.completed).sum(),
+        failed: figures.failed_operations,
+        elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
+        service,
+    }));
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);

@@ -7,6 +7,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::driver::{DurabilityClass, Setting};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -205,6 +206,24 @@ pub struct CellFigures {
     /// Which target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
+    /// All rounds together, where there are figures.
+    #[serde(skip)]
+    pub(crate) totals: Option<Box<Totals>>,
+}
+
+/// All rounds of a cell and operation together.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals {
+    /// Clients at work at once.
+    pub(crate) clients: u64,
+    /// Requests that ended well.
+    pub(crate) completed: u64,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+    /// The time of all measured phases.
+    pub(crate) elapsed_ns: u64,
+    /// Service times.
+    pub(crate) service: Histogram,
 }
 
 impl CellFigures {
