@@ -3,6 +3,7 @@
 use super::subject::{Subject, affected, count, data, get, insert, put, run};
 use kurabe_core::ErrorKind;
 use kurabe_core::collection::FieldType;
+use kurabe_core::driver::{Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 
@@ -97,6 +98,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         assert_row(&out, 0, &row[1..], &what);
     }
     session.release(prepared).unwrap();
+    values_in_the_text_mean_what_they_are(subject, session.as_mut(), &all, &rows);
     let some = run(session.as_mut(), &get(&collection, &[3, 6]), &rows[8][..1]).unwrap();
     assert_row(&some, 0, &[rows[8][3], rows[8][6]], &subject.url);
     let turned = get(&collection, &[6, 0, 2]);
@@ -105,6 +107,43 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         assert_row(&some, 0, &[rows[8][6], rows[8][0], rows[8][2]], &subject.url);
     }
     session.close().unwrap();
+}
+
+/// The same rows, written and read with their values in the text; or the reason why that cannot be.
+fn values_in_the_text_mean_what_they_are(
+    subject: &Subject,
+    session: &mut dyn Session,
+    all: &Operation,
+    rows: &[[Value<'_>; 7]],
+) {
+    if let Support::No(reason) = subject.driver.literals() {
+        assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is no clause", subject.url);
+        let error = session.prepare_literal(all).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);
+        return;
+    }
+    let collection = all.collection().unwrap();
+    let [read, remove, add] =
+        [all.clone(), Operation::Delete { collection: collection.clone() }, insert(collection)]
+            .map(|operation| session.prepare_literal(&operation).unwrap());
+    let mut out = Reply::new();
+    for row in rows {
+        let what = format!("{}: {:?} in the text", subject.url, row[0]);
+        session.execute(&read, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_row(&out, 0, &row[1..], &what);
+        assert_eq!((out.rows(), out.affected()), (1, 0), "{what}");
+        session.execute(&remove, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(out.affected(), 1, "{what}");
+        session.execute(&add, row, &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(out.affected(), 1, "{what}");
+        session.execute(&read, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_row(&out, 0, &row[1..], &what);
+    }
+    let error = session.execute(&read, &[], &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal, "{}: {error}", subject.url);
+    for prepared in [read, remove, add] {
+        session.release(prepared).unwrap();
+    }
 }
 
 pub(super) fn different_keys_are_different_rows(subject: &Subject) {

@@ -24,6 +24,17 @@ pub trait Driver: Send + Sync {
     /// request and preparing it once are two different things.
     fn prepared_statements(&self) -> Support;
 
+    /// Whether an operation can be a text in which its parameters stand as literals, made and parsed anew for each
+    /// execution ([`Session::prepare_literal`]). A database without statements has no such text either.
+    fn literals(&self) -> Support {
+        match self.prepared_statements() {
+            Support::Native => {
+                Support::No("this client sends values apart from the statement only".to_owned())
+            }
+            no @ Support::No(_) => no,
+        }
+    }
+
     /// Whether the protocol lets a client send requests before the answers to earlier ones have come, and the client
     /// in use does.
     fn pipelining(&self) -> Support;
@@ -82,6 +93,18 @@ pub trait Session: Send {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason, or the server's error.
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared>;
+
+    /// Gets ready to send an operation as a text in which its parameters stand as literals. Nothing is announced to the
+    /// server: [`Session::execute`] makes the text for the parameters that it is given, and the server parses it, each
+    /// time anew. The answer is the same as that of [`Session::prepare`]'s statement.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Driver::literals`] says no, or where this operation cannot be
+    /// said that way.
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        let _ = operation;
+        Err(Error::unsupported("this client sends values apart from the statement only"))
+    }
 
     /// Executes a prepared operation of this session and replaces the content of `out` by its answer.
     ///

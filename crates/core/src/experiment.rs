@@ -81,6 +81,8 @@ pub struct Demand {
     pub operations: Vec<Operation>,
     /// Whether the transaction needs statements that can be prepared: a target without them has no such cell.
     pub prepared_statements: bool,
+    /// Whether the transaction writes its values into the text of its statements.
+    pub literals: bool,
     /// Whether the transaction sends requests before earlier ones have been answered.
     pub pipelining: bool,
     /// The largest single value, in bytes.

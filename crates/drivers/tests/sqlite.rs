@@ -1,6 +1,6 @@
 //! What is SQLite's own: files that cannot be used, other people's tables, claims between programs.
 
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, DurabilityClass};
@@ -11,6 +11,9 @@ use kurabe_core::{Error, ErrorKind};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
+
+#[path = "shared/literals.rs"]
+mod literals;
 
 fn open(path: &Path, options: &str) -> Box<dyn Driver> {
     let url = format!("sqlite:{}{options}", path.display());
@@ -170,4 +173,17 @@ fn clients_that_write_at_once_wait_for_each_other() {
     let mut out = Reply::new();
     session.execute(&count, &[], &mut out).unwrap();
     assert_eq!(out.field_int(0, 0), Some(400));
+}
+
+#[test]
+fn a_literal_means_its_value_whatever_the_encoding_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for encoding in ["UTF-8", "UTF-16le"] {
+        let path = folder.path().join(encoding);
+        let file = Connection::open(&path).unwrap();
+        file.execute_batch(&format!("PRAGMA encoding = '{encoding}'; CREATE TABLE theirs (id INTEGER)"))
+            .unwrap();
+        file.close().unwrap();
+        literals::mean_what_they_are(&*open(&path, ""), true, encoding);
+    }
 }

@@ -112,6 +112,11 @@ pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     {
         return Some(reason);
     }
+    if demand.literals
+        && let Support::No(reason) = target.driver.literals()
+    {
+        return Some(reason);
+    }
     if demand.pipelining
         && let Support::No(reason) = target.driver.pipelining()
     {

@@ -1,6 +1,7 @@
 //! The experiments: one file each, and one line in the [`registry`].
 
 mod answer;
+mod bind;
 pub mod codec;
 pub mod content;
 mod fill;
@@ -11,3 +12,4 @@ pub mod pieces;
 mod point;
 pub mod registry;
 mod session;
+mod statement;

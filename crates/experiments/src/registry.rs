@@ -9,6 +9,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::kv::KeyValue,
     &crate::point::PointRead,
     &crate::point::PointWrite,
+    &crate::bind::BindParameters,
 ];
 
 /// The experiment of this name.

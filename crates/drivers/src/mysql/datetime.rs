@@ -2,6 +2,7 @@
 
 use kurabe_core::calendar::date;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::fmt;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -40,6 +41,25 @@ impl DateTime {
         })
     }
 
+    /// From what its `Display` writes, with up to six digits behind the seconds, or none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (date, time) = text.split_once(' ')?;
+        let mut date = date.split('-');
+        let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+        let mut time = time.split(':');
+        let parsed = Self {
+            year: number(date.next())?,
+            month: number(date.next())?,
+            day: number(date.next())?,
+            hour: number(time.next())?,
+            minute: number(time.next())?,
+            second: number(time.next())?,
+            micros: number(Some(&format!("{fraction:0<6}")))?,
+        };
+        let whole = date.next().is_none() && time.next().is_none() && fraction.len() <= 6;
+        whole.then_some(parsed)
+    }
+
     /// To microseconds since 1970 (Howard Hinnant's `days_from_civil`); nothing where it is no moment, such as the
     /// engines' zero date.
     pub(crate) fn micros(self) -> Option<i64> {
@@ -59,6 +79,19 @@ impl DateTime {
     }
 }
 
+fn number<T: std::str::FromStr>(text: Option<&str>) -> Option<T> {
+    // What parses numbers takes a sign too.
+    text.filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
+}
+
+/// `2009-02-13 23:31:30.123456`.
+impl fmt::Display for DateTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { year, month, day, hour, minute, second, micros } = self;
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,12 +107,22 @@ mod tests {
         assert_eq!(DateTime::from_micros(951_782_400_000_000).unwrap().day, 29);
         assert!(DateTime::from_micros(i64::MAX).is_err() && DateTime::from_micros(i64::MIN).is_err());
         assert_eq!(DateTime { year: 0, month: 0, day: 0, ..expected }.micros(), None);
+        assert_eq!(DateTime::parse("2009-02-13 23:31:30.123456"), Some(expected));
+        assert_eq!(DateTime::parse("2009-02-13 23:31:30"), Some(DateTime { micros: 0, ..expected }));
+        assert_eq!(DateTime::parse("2009-02-13 23:31:30.5"), Some(DateTime { micros: 500_000, ..expected }));
+        for nonsense in
+            ["", "2009-02-13", "2009-02-13 23:31", "2009-02-13 23:31:30.1234567", "2009-02-+3 1:1:1"]
+        {
+            assert_eq!(DateTime::parse(nonsense), None, "{nonsense}");
+        }
     }
 
     proptest! {
         #[test]
         fn every_moment_comes_back(micros in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
-            prop_assert_eq!(DateTime::from_micros(micros).unwrap().micros(), Some(micros));
+            let at = DateTime::from_micros(micros).unwrap();
+            prop_assert_eq!(at.micros(), Some(micros));
+            prop_assert_eq!(DateTime::parse(&at.to_string()), Some(at));
         }
     }
 }

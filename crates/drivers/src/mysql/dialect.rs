@@ -1,6 +1,7 @@
 //! The SQL of MySQL and MariaDB.
 
 use super::engine::StorageEngine;
+use super::literals::LITERALS;
 use crate::sql::{Dialect, Placeholder};
 use crate::wire::link::{Query, rows};
 use kurabe_core::Result;
@@ -37,6 +38,7 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         engine: "MySQL",
         quote: '`',
         placeholder: Placeholder::Question,
+        literals: LITERALS,
         column_type,
         upsert,
         // Text is compared by bytes, as in the other engines, and not by the letters' weights.

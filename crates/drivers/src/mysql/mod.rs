@@ -10,6 +10,7 @@ mod errors;
 mod facts;
 mod house;
 mod lean;
+mod literals;
 mod option_file;
 mod wrapped;
 
@@ -128,6 +129,10 @@ impl Driver for Mysql {
     }
 
     fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn literals(&self) -> Support {
         Support::Native
     }
 

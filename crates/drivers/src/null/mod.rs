@@ -85,6 +85,10 @@ impl Driver for Null {
         Support::Native
     }
 
+    fn literals(&self) -> Support {
+        Support::Native
+    }
+
     fn pipelining(&self) -> Support {
         Support::Native
     }

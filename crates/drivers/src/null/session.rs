@@ -50,6 +50,11 @@ impl Session for NullSession {
         Ok(self.slots.insert(Slot { operation: operation.clone(), parameters, table, view: View::default() }))
     }
 
+    /// There is no text to write values into, and none to parse.
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.prepare(operation)
+    }
+
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         let slot = self.slots.get_mut(prepared)?;

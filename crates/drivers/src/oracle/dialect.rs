@@ -1,6 +1,7 @@
 //! The SQL of Oracle Database, from 12.1 on: nothing here needs 23ai.
 
 use super::config::{Config, Lob};
+use super::literals::LITERALS;
 use crate::sql::{Dialect, OwnStatements, Placeholder};
 use kurabe_core::collection::{Collection, FieldType};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -18,6 +19,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         engine: "Oracle",
         quote: '"',
         placeholder: Placeholder::Colon,
+        literals: LITERALS,
         column_type: if config.text_as_clob { column_type_clob } else { column_type },
         // Never asked for: `own.put` stands in its place.
         upsert: |_, _| String::new(),
@@ -111,8 +113,12 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
     }
     let names: Vec<String> = collection.fields.iter().map(|field| d.quoted(field.name)).collect();
     let name = |position: usize| names.get(position).map_or("", String::as_str);
-    let source: Vec<String> =
-        names.iter().enumerate().map(|(n, name)| format!(":{} AS {name}", n + 1)).collect();
+    let parameter = |(n, name): (usize, &String)| {
+        let mut source = String::new();
+        d.parameter(&mut source, n + 1);
+        source + " AS " + name
+    };
+    let source: Vec<String> = names.iter().enumerate().map(parameter).collect();
     let on: Vec<String> = collection.key.iter().map(|&key| format!("t.{0} = s.{0}", name(key))).collect();
     let set: Vec<String> = (0..names.len())
         .filter(|field| !collection.key.contains(field))

@@ -9,6 +9,7 @@ mod facts;
 mod guard;
 mod house;
 mod link;
+mod literals;
 mod plan;
 mod session;
 #[cfg(test)]
@@ -87,6 +88,10 @@ impl Driver for Oracle {
     }
 
     fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn literals(&self) -> Support {
         Support::Native
     }
 

@@ -1,9 +1,10 @@
 //! What an operation becomes on Oracle: which statements, with which parameters, committed by whom.
 
 use super::dialect;
+use crate::sql::Template;
 use crate::sql::{self, Dialect, Shape};
-use kurabe_core::Result;
 use kurabe_core::operation::Operation;
+use kurabe_core::{Error, Result};
 
 /// What an operation was prepared into.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +44,34 @@ pub(crate) enum Steps {
         order: Vec<usize>,
         insert: String,
     },
+}
+
+/// An operation whose values stand in its text.
+#[derive(Debug)]
+pub(crate) struct LiteralPlan {
+    pub(crate) template: Template,
+    /// Whether it changes rows, and is committed.
+    pub(crate) changes: bool,
+}
+
+/// Plans an operation whose values stand in its text.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for one that is not one statement of one row; or as for [`plan`].
+pub(crate) fn literal_plan(d: &Dialect, operation: &Operation) -> Result<LiteralPlan> {
+    let made = plan(&sql::with_gaps(d), operation)?;
+    let (text, changes) = match &made.steps {
+        Steps::Query(sql) => (sql, false),
+        Steps::Change(sql) => (sql, true),
+        _ => {
+            return Err(Error::unsupported(format!(
+                "Oracle's {} binds its values: it is more than one statement of one row",
+                made.name
+            )));
+        }
+    };
+    let template = Template::of(text, made.shape, made.name, d.literals)?;
+    Ok(LiteralPlan { template, changes })
 }
 
 /// Plans an operation.

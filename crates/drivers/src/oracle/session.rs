@@ -5,7 +5,7 @@ use super::config::Config;
 use super::dialect::dialect;
 use super::errors;
 use super::link::Link;
-use super::plan::{Plan, Steps, plan};
+use super::plan::{LiteralPlan, Plan, Steps, literal_plan, plan};
 use super::values::Bind;
 use crate::slots::{Slots, check_parameters};
 use crate::sql::Dialect;
@@ -24,8 +24,16 @@ pub(crate) struct OracleSession {
     dialect: Dialect,
     /// Made once each, so that preparing per request measures the crate's statement cache and not our making of texts.
     plans: Vec<(Operation, Arc<Plan>)>,
-    slots: Slots<Arc<Plan>>,
+    slots: Slots<Slot>,
+    /// The last text with values in it; kept for its memory.
+    sql: String,
     in_transaction: bool,
+}
+
+/// What an operation was prepared into.
+enum Slot {
+    Bound(Arc<Plan>),
+    Literal(Arc<LiteralPlan>),
 }
 
 impl OracleSession {
@@ -35,6 +43,7 @@ impl OracleSession {
             dialect: dialect(config),
             plans: Vec::new(),
             slots: Slots::default(),
+            sql: String::new(),
             in_transaction: false,
         }
     }
@@ -55,6 +64,22 @@ impl OracleSession {
                 Err(error)
             }
         }
+    }
+
+    fn execute_literal(
+        &mut self,
+        plan: &LiteralPlan,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        plan.template.fill(parameters, &mut self.sql)?;
+        if !plan.changes {
+            let gives = plan.template.gives();
+            return self.link.query(&self.sql, &[], gives, out).inspect_err(|_| out.clear());
+        }
+        let changed = self.link.change(&self.sql, &[]);
+        out.set_affected(self.finish(changed)?);
+        Ok(())
     }
 
     /// Rows of one request, all or none. Within a transaction that takes a savepoint (one round trip more): rows
@@ -81,19 +106,35 @@ impl Session for OracleSession {
     /// No round trip: the server parses a statement with its first execution, and the crate's statement cache keeps it.
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         if let Some((_, known)) = self.plans.iter().find(|(known, _)| known == operation) {
-            return Ok(self.slots.insert(Arc::clone(known)));
+            return Ok(self.slots.insert(Slot::Bound(Arc::clone(known))));
         }
         let made = Arc::new(plan(&self.dialect, operation)?);
         if self.plans.len() == MOST_PLANS {
             self.plans.clear();
         }
         self.plans.push((operation.clone(), Arc::clone(&made)));
-        Ok(self.slots.insert(made))
+        Ok(self.slots.insert(Slot::Bound(made)))
+    }
+
+    /// Each text is a statement of its own to the server, and to the crate's statement cache.
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if operation.collection().is_none() {
+            // Without values there is no difference.
+            return self.prepare(operation);
+        }
+        let made = literal_plan(&self.dialect, operation)?;
+        Ok(self.slots.insert(Slot::Literal(Arc::new(made))))
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
-        let plan = Arc::clone(self.slots.get(prepared)?);
+        let plan = match self.slots.get(prepared)? {
+            Slot::Bound(plan) => Arc::clone(plan),
+            Slot::Literal(plan) => {
+                let plan = Arc::clone(plan);
+                return self.execute_literal(&plan, parameters, out);
+            }
+        };
         check_parameters(plan.name, plan.shape.takes.len(), parameters.len())?;
         let binds: Vec<Bind<'_>> = plan
             .shape

@@ -1,5 +1,6 @@
 //! The SQL of PostgreSQL.
 
+use super::literals::LITERALS;
 use crate::sql::{Dialect, Placeholder, on_conflict_do_update};
 use kurabe_core::collection::FieldType;
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ pub(crate) fn dialect() -> Dialect {
         engine: "PostgreSQL",
         quote: '"',
         placeholder: Placeholder::Dollar,
+        literals: LITERALS,
         column_type,
         upsert: on_conflict_do_update,
         create_tail: Cow::Borrowed(""),

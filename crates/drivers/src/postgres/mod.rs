@@ -7,6 +7,7 @@ mod errors;
 mod facts;
 mod house;
 mod lean;
+mod literals;
 mod passfile;
 mod values;
 mod wrapped;
@@ -98,6 +99,10 @@ impl Driver for Postgres {
     }
 
     fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn literals(&self) -> Support {
         Support::Native
     }
 

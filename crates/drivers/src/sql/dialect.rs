@@ -1,5 +1,6 @@
 //! What differs between SQL engines in the few statements that Kurabe needs, as data.
 
+use super::literal::Literals;
 use kurabe_core::Result;
 use kurabe_core::collection::{Collection, FieldType};
 use std::borrow::Cow;
@@ -14,7 +15,12 @@ pub enum Placeholder {
     Dollar,
     /// `:1`, `:2`, …
     Colon,
+    /// Nothing but a gap, into which a literal is written.
+    Gap,
 }
+
+/// Stands for a gap while a statement is made: no statement of ours holds it otherwise.
+pub(super) const GAP: char = '\0';
 
 /// An engine's SQL. Lives beside its driver; a driver whose options change the SQL changes its own copy.
 #[derive(Clone, Debug)]
@@ -25,6 +31,8 @@ pub struct Dialect {
     pub quote: char,
     /// How parameters are written.
     pub placeholder: Placeholder,
+    /// How values are written into a statement's text.
+    pub literals: Literals,
     /// The column type of a field, with whatever makes its text compare and sort by bytes. `in_key` is true for
     /// fields of the primary key or of an index, for engines whose long types cannot be indexed.
     pub column_type: fn(kind: FieldType, in_key: bool) -> Cow<'static, str>,
@@ -85,6 +93,7 @@ impl Dialect {
     pub fn parameter(&self, out: &mut String, number: usize) {
         match self.placeholder {
             Placeholder::Question => out.push('?'),
+            Placeholder::Gap => out.push(GAP),
             Placeholder::Dollar => {
                 // Writing to a String cannot fail.
                 let _ = write!(out, "${number}");

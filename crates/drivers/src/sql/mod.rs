@@ -1,13 +1,17 @@
 //! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's house rules.
 
 mod dialect;
+mod literal;
 mod namespace;
 mod shape;
 mod statement;
 mod texts;
 
 pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
+pub use literal::{
+    Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_rows, with_gaps,
+};
 pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
-pub use texts::Texts;
+pub use texts::{Templates, Texts};

@@ -7,6 +7,7 @@
 mod error;
 mod file;
 mod house;
+mod literals;
 mod session;
 mod settings;
 mod temporary;
@@ -62,6 +63,7 @@ pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
     quote: '"',
     placeholder: Placeholder::Question,
+    literals: literals::LITERALS,
     column_type,
     upsert: on_conflict_do_update,
     create_tail: Cow::Borrowed(""),
@@ -175,6 +177,10 @@ impl Driver for Sqlite {
     }
 
     fn prepared_statements(&self) -> Support {
+        Support::Native
+    }
+
+    fn literals(&self) -> Support {
         Support::Native
     }
 

@@ -8,7 +8,7 @@
 use super::DIALECT;
 use super::error::explain;
 use crate::slots::{Slots, check_parameters};
-use crate::sql::{shape, text};
+use crate::sql::{Template, Templates, shape, text};
 use kurabe_core::collection::FieldType;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
@@ -28,10 +28,19 @@ const TEXTS: usize = 64;
 pub(super) struct SqliteSession {
     connection: Connection,
     texts: Vec<(Operation, Arc<Statement>)>,
-    slots: Slots<Arc<Statement>>,
+    templates: Templates,
+    slots: Slots<Slot>,
+    /// The last text with values in it; kept for its memory.
+    sql: String,
     live: usize,
     made: u64,
     capacity: usize,
+}
+
+/// What an operation was prepared into.
+enum Slot {
+    Statement(Arc<Statement>),
+    Literal(Arc<Template>),
 }
 
 struct Statement {
@@ -46,7 +55,16 @@ struct Statement {
 impl SqliteSession {
     pub(super) fn new(connection: Connection) -> Self {
         connection.set_prepared_statement_cache_capacity(SPARE);
-        Self { connection, texts: Vec::new(), slots: Slots::default(), live: 0, made: 0, capacity: SPARE }
+        Self {
+            connection,
+            texts: Vec::new(),
+            templates: Templates::default(),
+            slots: Slots::default(),
+            sql: String::new(),
+            live: 0,
+            made: 0,
+            capacity: SPARE,
+        }
     }
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
@@ -92,21 +110,38 @@ impl Session for SqliteSession {
         // Compiled here, and put into the cache as it goes out of scope.
         self.connection.prepare_cached(&statement.sql).map(drop).map_err(|e| explain(&e))?;
         self.live += 1;
-        Ok(self.slots.insert(statement))
+        Ok(self.slots.insert(Slot::Statement(statement)))
+    }
+
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if operation.collection().is_none() {
+            // Without values there is no difference.
+            return self.prepare(operation);
+        }
+        let template = self.templates.get(&DIALECT, operation)?;
+        Ok(self.slots.insert(Slot::Literal(template)))
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
-        let statement = self.slots.get(prepared)?;
-        check_parameters(statement.name, statement.takes.len(), parameters.len())?;
-        run(&self.connection, statement, parameters, out).map_err(|error| {
+        let done = match self.slots.get(prepared)? {
+            Slot::Statement(statement) => {
+                check_parameters(statement.name, statement.takes.len(), parameters.len())?;
+                run(&self.connection, statement, parameters, out)
+            }
+            Slot::Literal(template) => {
+                template.fill(parameters, &mut self.sql)?;
+                run_text(&self.connection, &self.sql, template.gives(), out)
+            }
+        };
+        done.map_err(|error| {
             out.clear();
             explain(&error)
         })
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
-        let statement = self.slots.remove(&prepared)?;
+        let Slot::Statement(statement) = self.slots.remove(&prepared)? else { return Ok(()) };
         self.live -= 1;
         let cached = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
         cached.discard();
@@ -118,6 +153,25 @@ impl Session for SqliteSession {
             Error::new(ErrorKind::Server, format!("the connection did not close: {}", explain(&error)))
         })
     }
+}
+
+/// Compiles a text, executes it and forgets it.
+fn run_text(
+    connection: &Connection,
+    sql: &str,
+    gives: &[FieldType],
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(sql)?;
+    if gives.is_empty() {
+        out.set_affected(statement.raw_execute()? as u64);
+        return Ok(());
+    }
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        push_row(row, gives, out)?;
+    }
+    Ok(())
 }
 
 fn run(

@@ -1,6 +1,6 @@
 //! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
 
-use crate::sql::{Dialect, Texts};
+use crate::sql::{Dialect, Read, Template, Templates, Texts, read_rows};
 use kurabe_core::driver::{Prepared, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
@@ -89,6 +89,9 @@ enum Slot<S> {
     /// What is not worth preparing, or cannot be: the statements of transactions.
     Text(Arc<str>),
     Statement(S),
+    /// A text into which values are written as literals, and how the fields of an answer are read where that comes as
+    /// text; empty where all come as they are.
+    Literal(Arc<Template>, Vec<Option<Read>>),
 }
 
 /// Which operations a target has, where that is not all of them.
@@ -100,12 +103,26 @@ pub(crate) struct LinkSession<L: Link> {
     dialect: Arc<Dialect>,
     supports: Option<Supports>,
     texts: Texts,
+    templates: Templates,
     slots: Slab<Slot<L::Statement>>,
+    /// The last text with values in it; kept for its memory, …
+    sql: String,
+    /// … as is the last answer that came as text.
+    raw: Reply,
 }
 
 impl<L: Link> LinkSession<L> {
     pub(crate) fn new(link: L, dialect: Arc<Dialect>) -> Self {
-        Self { link, dialect, supports: None, texts: Texts::default(), slots: Slab::default() }
+        Self {
+            link,
+            dialect,
+            supports: None,
+            texts: Texts::default(),
+            templates: Templates::default(),
+            slots: Slab::default(),
+            sql: String::new(),
+            raw: Reply::new(),
+        }
     }
 
     /// The session, which refuses to prepare what the target has not.
@@ -113,15 +130,18 @@ impl<L: Link> LinkSession<L> {
         self.supports = supports;
         self
     }
+
+    fn check_support(&self, operation: &Operation) -> Result<()> {
+        match self.supports.as_ref().map(|supports| supports(operation)) {
+            Some(Support::No(reason)) => Err(Error::unsupported(reason)),
+            Some(Support::Native) | None => Ok(()),
+        }
+    }
 }
 
 impl<L: Link> Session for LinkSession<L> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if let Some(supports) = &self.supports
-            && let Support::No(reason) = supports(operation)
-        {
-            return Err(Error::unsupported(reason));
-        }
+        self.check_support(operation)?;
         let slot = match operation {
             Operation::Ping => Slot::Ping,
             Operation::Begin | Operation::Commit | Operation::Rollback => {
@@ -135,12 +155,29 @@ impl<L: Link> Session for LinkSession<L> {
         Ok(Prepared(self.slots.insert(slot)))
     }
 
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if operation.collection().is_none() {
+            // Without values there is no difference.
+            return self.prepare(operation);
+        }
+        self.check_support(operation)?;
+        let template = self.templates.get(&self.dialect, operation)?;
+        let readers = template.readers();
+        Ok(Prepared(self.slots.insert(Slot::Literal(template, readers))))
+    }
+
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         match self.slots.get_mut(prepared.0)? {
             Slot::Statement(statement) => self.link.run(statement, parameters, out),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
+            Slot::Literal(template, readers) => {
+                let (sql, raw) = (&mut self.sql, &mut self.raw);
+                template
+                    .fill(parameters, sql)
+                    .and_then(|()| literal(&mut self.link, sql, template, readers, raw, out))
+            }
         }
         .inspect_err(|_| out.clear())
     }
@@ -149,7 +186,7 @@ impl<L: Link> Session for LinkSession<L> {
         out.iter_mut().for_each(Reply::clear);
         match self.slots.get_mut(prepared.0)? {
             Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
-            Slot::Ping | Slot::Text(_) => {
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
                 Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
             }
         }
@@ -158,13 +195,36 @@ impl<L: Link> Session for LinkSession<L> {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         match self.slots.remove(prepared.0)? {
             Slot::Statement(statement) => self.link.forget(statement),
-            Slot::Ping | Slot::Text(_) => Ok(()),
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => Ok(()),
         }
     }
 
     fn close(mut self: Box<Self>) -> Result<()> {
         self.link.quit()
     }
+}
+
+/// Executes a text with its values in it.
+fn literal(
+    link: &mut impl Query,
+    sql: &str,
+    template: &Template,
+    readers: &[Option<Read>],
+    raw: &mut Reply,
+    out: &mut Reply,
+) -> Result<()> {
+    if readers.is_empty() {
+        link.query(sql, out)?;
+    } else {
+        raw.clear();
+        link.query(sql, raw)?;
+        read_rows(raw, readers, out)?;
+    }
+    if !template.gives().is_empty() {
+        // Some clients count the rows that came; none was changed.
+        out.set_affected(0);
+    }
+    Ok(())
 }
 
 /// A statement that is not one of this connection's: a defect of the caller.

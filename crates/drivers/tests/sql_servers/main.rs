@@ -6,6 +6,7 @@
 
 mod account;
 mod common;
+mod literals;
 mod methods;
 mod reach;
 mod types;

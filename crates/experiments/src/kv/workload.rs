@@ -67,6 +67,7 @@ impl Workload for KvWorkload {
             ],
             prepared_statements: false,
             pipelining: false,
+            literals: false,
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
             parameters: 2 * REQUEST_ROWS,

@@ -9,6 +9,8 @@ mod store;
 mod transaction;
 mod workload;
 
+pub(crate) use workload::PointWorkload;
+
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -24,7 +26,7 @@ const READ: &str = "read";
 /// The name of the operation that changes a row.
 const WRITE: &str = "write";
 
-const CLIENTS: AxisInfo = AxisInfo {
+pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
     help: "clients at work at the same time",
     kind: AxisKind::Count { least: 1, most: 100_000 },

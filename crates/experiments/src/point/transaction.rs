@@ -3,43 +3,13 @@
 use super::store::{LOADED, Store};
 use crate::answer::record;
 use crate::fill::text;
-use kurabe_core::driver::{Prepared, Session};
+use crate::statement::{Bind, Statement};
+use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use std::sync::Arc;
-
-/// One statement, prepared once for each connection or anew for every request.
-struct Statement {
-    operation: Operation,
-    once: bool,
-    prepared: Option<Prepared>,
-}
-
-impl Statement {
-    fn new(operation: Operation, once: bool) -> Self {
-        Self { operation, once, prepared: None }
-    }
-
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        if self.once {
-            self.prepared = Some(session.prepare(&self.operation)?);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn execute(&self, session: &mut dyn Session, parameters: &[Value<'_>], reply: &mut Reply) -> Result<()> {
-        if let Some(prepared) = &self.prepared {
-            return session.execute(prepared, parameters, reply);
-        }
-        let prepared = session.prepare(&self.operation)?;
-        session.execute(&prepared, parameters, reply)?;
-        session.release(prepared)
-    }
-}
 
 /// Reads rows drawn uniformly from all.
 pub(super) struct Read {
@@ -51,10 +21,10 @@ pub(super) struct Read {
 }
 
 impl Read {
-    pub(super) fn new(store: &Arc<Store>, once: bool, client: Client) -> Self {
+    pub(super) fn new(store: &Arc<Store>, bind: Bind, client: Client) -> Self {
         Self {
             store: Arc::clone(store),
-            statement: Statement::new(store.select(), once),
+            statement: Statement::new(store.select(), bind),
             reply: Reply::new(),
             rng: Rng::new(client.seed),
             key: 0,
@@ -130,10 +100,10 @@ pub(super) struct Write {
 
 impl Write {
     /// `base` is the version before the trial's first.
-    pub(super) fn new(store: &Arc<Store>, once: bool, base: u64, client: Client) -> Self {
+    pub(super) fn new(store: &Arc<Store>, bind: Bind, base: u64, client: Client) -> Self {
         Self {
             store: Arc::clone(store),
-            statement: Statement::new(store.update(), once),
+            statement: Statement::new(store.update(), bind),
             reply: Reply::new(),
             keys: Keys::new(store.records, client),
             key: 0,

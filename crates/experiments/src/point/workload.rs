@@ -5,6 +5,7 @@ use super::store::{LENGTH, Store};
 use super::transaction::{Keys, Read, Write};
 use super::{READ, WRITE};
 use crate::fill::{REQUEST_ROWS, sample};
+use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{
@@ -22,10 +23,12 @@ const VERSIONS: u64 = 1 << 32;
 /// there already, which some servers do not do at all.
 static TRIALS: AtomicU64 = AtomicU64::new(0);
 
-pub(super) struct PointWorkload {
+pub(crate) struct PointWorkload {
     store: Arc<Store>,
     clients: usize,
-    prepare_once: bool,
+    bind: Bind,
+    /// Whether a database without statements has nothing to show here.
+    needs_statements: bool,
     connection_per_request: bool,
     /// Requests sent before their answers are awaited.
     pipeline: usize,
@@ -47,18 +50,34 @@ impl PointWorkload {
             )));
         }
         let pipeline = cell.number("pipeline")? as usize;
-        let prepare_once = cell.word("statement")? == "once";
-        if pipeline > 1 && !prepare_once {
+        let bind = Bind::parse(cell.word("statement")?)?;
+        if pipeline > 1 && bind != Bind::Once {
             let why = "a statement that is prepared for one request has none to be sent together with";
             return Err(Error::unsupported(why));
         }
         Ok(Self {
             store,
             clients: clients as usize,
-            prepare_once,
+            bind,
+            needs_statements: bind != Bind::Once,
             pipeline,
             connection_per_request: cell.word("connection")? == "per-request",
             writes,
+            base: AtomicU64::new(0),
+        })
+    }
+
+    /// Reads by key, one request at a time, said in this way.
+    pub(crate) fn reading(name: &str, bind: Bind, cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        let name = format!("kurabe_{}_{name}", dataset.slot);
+        Ok(Self {
+            store: Arc::new(Store::new(name, dataset.seed, dataset.records)),
+            clients: cell.number("clients")? as usize,
+            bind,
+            needs_statements: true,
+            pipeline: 1,
+            connection_per_request: cell.word("connection")? == "per-request",
+            writes: false,
             base: AtomicU64::new(0),
         })
     }
@@ -100,7 +119,8 @@ impl Workload for PointWorkload {
         }
         Demand {
             operations,
-            prepared_statements: !self.prepare_once,
+            prepared_statements: self.needs_statements,
+            literals: self.bind == Bind::Literal,
             pipelining: self.pipeline > 1,
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
@@ -158,13 +178,13 @@ impl Workload for PointWorkload {
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         match operation {
             READ if self.pipeline > 1 => Ok(Box::new(ReadMany::new(&self.store, self.pipeline, client))),
-            READ => Ok(Box::new(Read::new(&self.store, self.prepare_once, client))),
+            READ => Ok(Box::new(Read::new(&self.store, self.bind, client))),
             WRITE => {
                 let base = self.base.load(Ordering::Relaxed);
                 if self.pipeline > 1 {
                     return Ok(Box::new(WriteMany::new(&self.store, self.pipeline, base, client)));
                 }
-                Ok(Box::new(Write::new(&self.store, self.prepare_once, base, client)))
+                Ok(Box::new(Write::new(&self.store, self.bind, base, client)))
             }
             _ => {
                 Err(Error::new(ErrorKind::Internal, format!("there is no operation '{operation}' on points")))

@@ -157,6 +157,7 @@ impl Workload for SessionWorkload {
         Demand {
             operations: vec![self.store.insert(&self.write_to, rows), self.store.select(&self.read_from)],
             prepared_statements: !self.prepare_once,
+            literals: false,
             pipelining: false,
             value_bytes: value as u64,
             // Each row brings its identifier, number and time, and a few bytes of framing.

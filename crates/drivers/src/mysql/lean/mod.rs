@@ -151,6 +151,9 @@ impl<S: Peer> Lean<S> {
 
     fn simple(&mut self, command: u8, text: &[u8], out: &mut Reply) -> Result<()> {
         self.converse(|this| {
+            if let Err(error) = this.check_length(text.len() + 1)? {
+                return Ok(Err(error));
+            }
             this.command(command, text)?;
             answer::text(&mut this.packets, this.agreed, out)
         })

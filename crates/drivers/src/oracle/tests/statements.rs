@@ -2,7 +2,7 @@
 //! `sqlparser`, which knows Oracle's dialect, with rules of our own where that is too lenient.
 
 use super::super::dialect::dialect;
-use super::super::plan::{Steps, plan};
+use super::super::plan::{Steps, literal_plan, plan};
 use super::super::values::Bind;
 use super::super::{facts, house, link, session};
 use super::config;
@@ -310,4 +310,43 @@ fn the_marker_entry_is_valid_too() {
     let sql = insert_into_marker(&dialect_of(""), "kurabe_all");
     assert_eq!(Parser::parse_sql(&OracleDialect {}, &sql).map(|s| s.len()), Ok(1), "{sql}");
     obeys_oracle(&sql);
+}
+
+/// A value of each type, with all in it that has a meaning to Oracle.
+fn nasty(kind: FieldType) -> Value<'static> {
+    match kind {
+        FieldType::Text { .. } | FieldType::LongText => Value::Text("it's :1 \\ q'[x]' \0 \u{e9}"),
+        FieldType::Bytes { .. } | FieldType::LongBytes => Value::Bytes(b"\0'\xff"),
+        FieldType::Int => Value::Int(i64::MIN),
+        FieldType::Timestamp => Value::Time(1_234_567_890_123_456),
+    }
+}
+
+#[test]
+fn statements_with_their_values_in_the_text_are_what_they_were_and_oracles_sql() {
+    let d = dialect_of("");
+    let mut made = String::new();
+    for collection in collections() {
+        for operation in operations(&collection) {
+            let Ok(plan) = literal_plan(&d, &operation) else {
+                let lobs = !super::super::dialect::lobs(&d, &collection).is_empty();
+                let put = matches!(operation, Operation::Put { .. }) && lobs;
+                assert!(put || matches!(operation, Operation::InsertMany { .. }), "{operation:?}");
+                continue;
+            };
+            let takes = super::super::plan::plan(&d, &operation).unwrap().shape.takes;
+            let values: Vec<Value<'_>> = takes.iter().map(|kind| nasty(*kind)).collect();
+            let mut sql = String::new();
+            plan.template.fill(&values, &mut sql).unwrap();
+            let parsed = Parser::parse_sql(&OracleDialect {}, &sql);
+            assert_eq!(parsed.map(|statements| statements.len()), Ok(1), "{sql}");
+            assert_eq!(binds_in(&sql), [""; 0], "{sql}");
+            writeln!(made, "{}: {sql}", operation.name()).unwrap();
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/oracle-literals.txt");
+    if std::env::var_os("KURABE_GOLDEN").is_some_and(|what| what == "write") {
+        std::fs::write(&file, &made).unwrap();
+    }
+    assert_eq!(made, std::fs::read_to_string(&file).unwrap_or_default(), "{} differs", file.display());
 }

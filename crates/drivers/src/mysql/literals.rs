@@ -1,0 +1,82 @@
+//! Values in the text of a statement, and fields that come as text (MySQL manual, "Literal Values").
+
+use super::datetime::DateTime;
+use crate::sql::{Literals, Read, digits, quoted, quoted_hex, read_int};
+use crate::wire::malformed;
+use kurabe_core::collection::FieldType;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, Result};
+use std::fmt::Write as _;
+
+pub(super) const LITERALS: Literals = Literals {
+    text: |out, value| {
+        text(out, value);
+        Ok(())
+    },
+    bytes: |out, bytes| {
+        quoted_hex(out, bytes);
+        Ok(())
+    },
+    int: digits,
+    time,
+    read,
+};
+
+/// Whether a backslash is an escape depends on `sql_mode` (`NO_BACKSLASH_ESCAPES`), so that text with one, or with what
+/// is customarily escaped by one, is written in hexadecimal digits: they mean the same in every mode. The introducer
+/// says in which character set the text is, whatever the server takes the connection's for.
+fn text(out: &mut String, text: &str) {
+    let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic() && byte != b'\\' || !byte.is_ascii();
+    let in_quotes = text.bytes().all(plain);
+    if !in_quotes || !text.is_ascii() {
+        out.push_str("_utf8mb4 ");
+    }
+    if in_quotes {
+        quoted(out, text);
+    } else {
+        quoted_hex(out, text.as_bytes());
+    }
+}
+
+fn time(out: &mut String, micros: i64) -> Result<()> {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "TIMESTAMP'{}'", DateTime::from_micros(micros)?);
+    Ok(())
+}
+
+fn read(kind: FieldType) -> Option<Read> {
+    match kind {
+        FieldType::Int => Some(read_int),
+        FieldType::Timestamp => Some(read_time),
+        _ => None,
+    }
+}
+
+/// `2009-02-13 23:31:30.123456`.
+fn read_time(text: &[u8], out: &mut Reply) -> Result<()> {
+    let at = std::str::from_utf8(text).ok().and_then(DateTime::parse);
+    let at = at.ok_or_else(|| malformed("a moment that is none"))?;
+    out.push_time(at.micros().ok_or_else(|| Error::unsupported("a date that is none"))?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_means_the_same_in_every_mode() {
+        for (value, literal) in [
+            ("it's", "'it''s'"),
+            ("", "''"),
+            ("a\\'b", "_utf8mb4 x'615c2762'"),
+            ("a\0b", "_utf8mb4 x'610062'"),
+            ("漢'", "_utf8mb4 '漢'''"),
+            ("漢\n", "_utf8mb4 x'e6bca20a'"),
+        ] {
+            let mut out = String::new();
+            text(&mut out, value);
+            assert_eq!(out, literal);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Values in the text of a statement, and fields that come as text (manual, "Lexical Structure", "Constants"; "Date/Time
+//! Types"; "Binary Data Types").
+
+use crate::mysql::datetime::DateTime;
+use crate::sql::{Literals, Read, digits, hex, quoted, read_int};
+use crate::wire::malformed;
+use kurabe_core::collection::FieldType;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::fmt::Write as _;
+
+pub(super) const LITERALS: Literals = Literals {
+    text,
+    bytes: |out, value| {
+        bytes(out, value);
+        Ok(())
+    },
+    int,
+    time,
+    read,
+};
+
+/// A backslash is an escape in plain quotes where `standard_conforming_strings` is off; between `E'` and `'` it always is.
+fn text(out: &mut String, text: &str) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Error::new(ErrorKind::Server, "PostgreSQL takes no zero character in text").code("22021"));
+    }
+    if text.contains('\\') {
+        out.push('E');
+        quoted(out, &text.replace('\\', "\\\\"));
+    } else {
+        quoted(out, text);
+    }
+    Ok(())
+}
+
+/// The hexadecimal form of `bytea`, which begins with a backslash.
+fn bytes(out: &mut String, bytes: &[u8]) {
+    out.push_str("E'\\\\x");
+    hex(out, bytes);
+    out.push('\'');
+}
+
+/// In digits the least number would be a negated `numeric`.
+fn int(out: &mut String, n: i64) {
+    if n == i64::MIN {
+        quoted(out, &n.to_string());
+    } else {
+        digits(out, n);
+    }
+}
+
+/// With its zone, so that the session's does not matter.
+fn time(out: &mut String, micros: i64) -> Result<()> {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "TIMESTAMPTZ'{}+00'", DateTime::from_micros(micros)?);
+    Ok(())
+}
+
+fn read(kind: FieldType) -> Option<Read> {
+    match kind {
+        FieldType::Int => Some(read_int),
+        FieldType::Timestamp => Some(read_time),
+        FieldType::Bytes { .. } | FieldType::LongBytes => Some(read_bytes),
+        FieldType::Text { .. } | FieldType::LongText => None,
+    }
+}
+
+/// `\x` and hexadecimal digits, or with `bytea_output = escape` the bytes themselves, where a backslash is doubled or
+/// followed by three octal digits.
+fn read_bytes(text: &[u8], out: &mut Reply) -> Result<()> {
+    out.push_bytes_with(|to| {
+        if let Some(digits) = text.strip_prefix(b"\\x") {
+            let (pairs, rest) = digits.as_chunks::<2>();
+            let nibble = |digit: u8| char::from(digit).to_digit(16).map(|nibble| nibble as u8);
+            for [high, low] in pairs {
+                let byte = nibble(*high).zip(nibble(*low)).map(|(high, low)| high << 4 | low);
+                to.push(byte.ok_or_else(|| malformed("bytes with a digit that is none"))?);
+            }
+            return if rest.is_empty() { Ok(()) } else { Err(malformed("bytes with half a digit")) };
+        }
+        let mut rest = text;
+        while let Some((&first, after)) = rest.split_first() {
+            rest = match (first, after) {
+                (b'\\', [b'\\', after @ ..]) => {
+                    to.push(b'\\');
+                    after
+                }
+                (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                    to.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                    after
+                }
+                (b'\\', _) => return Err(malformed("bytes with an escape that is none")),
+                _ => {
+                    to.push(first);
+                    after
+                }
+            };
+        }
+        Ok(())
+    })
+}
+
+/// `2009-02-13 23:31:30.123456+00`, with the session's zone as hours, minutes and seconds.
+fn read_time(text: &[u8], out: &mut Reply) -> Result<()> {
+    let foreign = || {
+        Error::unsupported("the server writes moments in another form than ISO")
+            .hint("set DateStyle to ISO, or use prepared statements")
+    };
+    let text = std::str::from_utf8(text).map_err(|_| foreign())?;
+    // The zone's sign is the last one, and comes after the date.
+    let sign = text.rfind(['+', '-']).filter(|at| *at > 10).ok_or_else(foreign)?;
+    let local = DateTime::parse(&text[..sign]).and_then(DateTime::micros).ok_or_else(foreign)?;
+    let mut zone = 0;
+    for (part, unit) in text[sign + 1..].split(':').zip([3_600, 60, 1]) {
+        zone += part.parse::<i64>().map_err(|_| foreign())? * unit;
+    }
+    let zone = if text.as_bytes()[sign] == b'-' { -zone } else { zone };
+    out.push_time(local - zone * 1_000_000);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::value::Value;
+
+    fn field(read: Read, text: &str) -> Result<Reply> {
+        let mut reply = Reply::new();
+        read(text.as_bytes(), &mut reply)?;
+        reply.end_row();
+        Ok(reply)
+    }
+
+    #[test]
+    fn bytes_are_read_in_both_of_their_forms() {
+        for text in [r"\x005c27ff61", r"\000\\'\377a"] {
+            assert_eq!(
+                field(read_bytes, text).unwrap().field_bytes(0, 0),
+                Some(&b"\0\\'\xffa"[..]),
+                "{text}"
+            );
+        }
+        for text in [r"\x0", r"\xzz", r"\8", r"\"] {
+            assert_eq!(field(read_bytes, text).unwrap_err().kind(), ErrorKind::Protocol, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_read_in_whatever_zone_the_session_has() {
+        for (text, micros) in [
+            ("1970-01-01 00:00:00+00", 0),
+            ("1970-01-01 09:00:00.5+09", 500_000),
+            ("1969-12-31 20:30:00.000001-03:30", 1),
+            ("1883-11-18 12:03:58-04:56:02", -2_717_650_800_000_000),
+        ] {
+            assert_eq!(field(read_time, text).unwrap().field(0, 0), Some(Value::Time(micros)), "{text}");
+        }
+        for text in ["13.02.2009 23:31:30 UTC", "infinity", "", "2009-02-13", "2009-02-13 23:31:30"] {
+            assert_eq!(field(read_time, text).unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Values in the text of a statement, under every setting of the servers that gives quotes and backslashes a meaning.
+
+use crate::common::{CLIENTS, by, open};
+use kurabe_testbed::testing;
+
+#[path = "../shared/literals.rs"]
+mod shared;
+
+/// Engine, settings, and whether its text may hold zero characters.
+type Mode = (&'static str, &'static [(&'static str, &'static str)], bool);
+
+const MODES: [Mode; 6] = [
+    ("mysql", &[], true),
+    ("mysql", &[("sql_mode", "NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT")], true),
+    ("mariadb", &[], true),
+    ("mariadb", &[("sql_mode", "NO_BACKSLASH_ESCAPES")], true),
+    ("postgres", &[], false),
+    (
+        "postgres",
+        &[
+            ("standard_conforming_strings", "off"),
+            ("backslash_quote", "off"),
+            ("bytea_output", "escape"),
+            ("timezone", "Asia/Kathmandu"),
+        ],
+        false,
+    ),
+];
+
+#[test]
+fn a_literal_means_its_value_whatever_the_servers_settings() {
+    for (engine, settings, zeros) in MODES {
+        let Some(server) = testing::server_with(engine, |options| {
+            settings.iter().fold(options, |options, (name, value)| options.set(*name, *value))
+        }) else {
+            continue;
+        };
+        for client in CLIENTS {
+            let driver = open(&by(&server, client)).unwrap();
+            shared::mean_what_they_are(&*driver, zeros, &format!("{engine} {settings:?} {client}"));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! E5, literals against bind parameters: the same point query with its value in the text, bound to a statement that is
+//! prepared for every execution, and bound to one prepared once; on connections that are kept and on new ones.
+//!
+//! Keys are drawn uniformly from all rows, so that nearly every literal makes a text that the server has not seen for as
+//! long as any cache of statements keeps one: each is parsed.
+
+use crate::point::{CLIENTS, PointWorkload};
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+
+/// The experiment.
+pub(crate) struct BindParameters;
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "bind",
+    question: "What does it cost to write values into the text of a statement, and what does preparing it save?",
+    about: "Reads one small row by its key, drawn uniformly from 100,000: with the key as a literal in the text, which the \
+            server parses each time; bound to a statement that is prepared and given back for every request, which takes \
+            a round trip more; and bound to one prepared once for its connection. On a connection that lives for one \
+            request, 'once' saves nothing. Where a database has no statements, there is nothing to compare. After E5 of \
+            the published experiments.",
+    axes: &[
+        AxisInfo {
+            name: "bind",
+            help: "how the value comes into the statement",
+            kind: AxisKind::Choice(&[
+                ("once", "bound to a statement prepared once for each connection"),
+                ("per-request", "bound to a statement prepared anew for every request"),
+                ("literal", "as a literal in the text, nothing prepared"),
+            ]),
+            default: &["once", "per-request", "literal"],
+        },
+        AxisInfo {
+            name: "connection",
+            help: "how long a connection lives",
+            kind: AxisKind::Choice(&[
+                ("kept", "each client keeps its own"),
+                ("per-request", "opened and closed for every request"),
+            ]),
+            default: &["kept", "per-request"],
+        },
+        CLIENTS,
+    ],
+    operations: &[OperationInfo {
+        name: "read",
+        about: "read one row by its key",
+        requests: 20_000,
+        writes: false,
+    }],
+    chart_axis: "clients",
+    published: None,
+};
+
+impl Experiment for BindParameters {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        let bind = crate::statement::Bind::parse(cell.word("bind")?)?;
+        Ok(Box::new(PointWorkload::reading("bind", bind, cell, dataset)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(bind: &str) -> kurabe_core::experiment::Demand {
+        let cell = Cell::new(INFO.axes.iter().map(|axis| {
+            let text = if axis.name == "bind" { bind } else { axis.default[0] };
+            (axis.name.to_owned(), axis.parse(text).unwrap())
+        }));
+        let workload = BindParameters.workload(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
+        assert_eq!(workload.data(), "kurabe_2_bind");
+        workload.demand()
+    }
+
+    #[test]
+    fn every_way_needs_statements_and_one_needs_literals() {
+        for (bind, literals) in [("once", false), ("per-request", false), ("literal", true)] {
+            let demand = demand(bind);
+            assert!(demand.prepared_statements, "{bind}");
+            assert_eq!(demand.literals, literals, "{bind}");
+        }
+    }
+
+    #[test]
+    fn there_are_more_literals_than_any_server_keeps_statements() {
+        // Oracle's crate keeps 20, PgBouncer 200 by default; a shared pool of Oracle's some thousands.
+        assert!(demand("literal").loaded_bytes / 132 >= 100_000);
+    }
+}

@@ -1,0 +1,67 @@
+//! How a transaction says its request: by a statement prepared once or anew, or with its values in the text.
+
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// When a statement is prepared, if at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bind {
+    /// Once for each connection.
+    Once,
+    /// Anew for every request, and given back after it.
+    PerRequest,
+    /// Never: the values stand in the text as literals.
+    Literal,
+}
+
+impl Bind {
+    /// The way that an axis value names.
+    pub(crate) fn parse(word: &str) -> Result<Self> {
+        match word {
+            "once" => Ok(Self::Once),
+            "per-request" => Ok(Self::PerRequest),
+            "literal" => Ok(Self::Literal),
+            other => Err(Error::new(ErrorKind::Internal, format!("there is no way to bind '{other}'"))),
+        }
+    }
+}
+
+/// One request of a transaction.
+pub(crate) struct Statement {
+    operation: Operation,
+    bind: Bind,
+    prepared: Option<Prepared>,
+}
+
+impl Statement {
+    pub(crate) fn new(operation: Operation, bind: Bind) -> Self {
+        Self { operation, bind, prepared: None }
+    }
+
+    /// Gets ready on a new connection.
+    pub(crate) fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared = match self.bind {
+            Bind::Once => Some(session.prepare(&self.operation)?),
+            Bind::Literal => Some(session.prepare_literal(&self.operation)?),
+            Bind::PerRequest => None,
+        };
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn execute(
+        &self,
+        session: &mut dyn Session,
+        parameters: &[Value<'_>],
+        reply: &mut Reply,
+    ) -> Result<()> {
+        if let Some(prepared) = &self.prepared {
+            return session.execute(prepared, parameters, reply);
+        }
+        let prepared = session.prepare(&self.operation)?;
+        session.execute(&prepared, parameters, reply)?;
+        session.release(prepared)
+    }
+}
