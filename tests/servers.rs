@@ -4,6 +4,7 @@
 mod anonymous;
 mod cells;
 pub(crate) mod common;
+mod connections;
 mod disk;
 mod ends;
 mod load;

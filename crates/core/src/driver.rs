@@ -138,6 +138,11 @@ pub trait Session: Send {
         Err(Error::unsupported("a database has no pages"))
     }
 
+    /// How long the parts of opening this connection took; `None` where its client does not say.
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        None
+    }
+
     /// Gives a prepared operation back, on the server too where it keeps one.
     ///
     /// # Errors
@@ -215,6 +220,20 @@ impl Default for ConnectOptions {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(30) }
     }
+}
+
+/// How long the parts of opening a connection took, as its client saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectTimes {
+    /// To reach the server: its name looked up, and TCP's handshake or the Unix socket.
+    pub reach: Duration,
+    /// To agree on encryption, with the request for it where the protocol has one; `None` without TLS.
+    pub tls: Option<Duration>,
+    /// To prove who we are. None passes where PostgreSQL asks for no proof; MySQL's answer, proof or not, counts here.
+    pub authenticate: Duration,
+    /// What the server took to have a session, beside that: MySQL's thread, before its greeting; PostgreSQL's process and
+    /// all that it does before it is ready.
+    pub set_up: Duration,
 }
 
 /// A setting of the server, or of the session, that decides figures.

@@ -110,6 +110,12 @@ pub trait Workload: Send + Sync {
     /// Whether each transaction opens its own connection and closes it.
     fn connection_per_request(&self) -> bool;
 
+    /// How many connections all clients share, each transaction taking one and giving it back; `None` where there is no
+    /// such pool. A transaction in a pool is attached to each connection that it takes, and detached from it.
+    fn pool(&self) -> Option<usize> {
+        None
+    }
+
     /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
     /// and its service time is that of them all.
     fn pipeline(&self) -> u64 {
@@ -198,6 +204,15 @@ pub trait Transaction: Send {
     /// # Errors
     /// The server's error.
     fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
+
+    /// Gives back what [`Transaction::attach`] prepared, before the connection goes back to its pool.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        let _ = session;
+        Ok(())
+    }
 
     /// Chooses what the next `run` asks for and makes what it writes: what in an application is there already when
     /// the request begins, so it is not timed.

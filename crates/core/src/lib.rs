@@ -12,6 +12,7 @@ pub mod collection;
 pub mod driver;
 pub mod error;
 pub mod experiment;
+pub mod figure;
 pub mod load;
 pub mod observation;
 pub mod operation;

@@ -5,6 +5,7 @@
 use crate::axis::{AxisValue, Cell};
 use crate::driver::{DurabilityClass, ServerFacts};
 use crate::error::ErrorKind;
+use crate::figure::Figure;
 use crate::load::Arrivals;
 use crate::observation::Observation;
 use kurabe_stats::Histogram;
@@ -207,6 +208,9 @@ pub struct Measurement {
     /// What client, server and machine did meanwhile; `None` where nobody looked, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,
+    /// Figures that not every trial has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
 }
 
 /// What an open loop shows beside service times.

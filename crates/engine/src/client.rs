@@ -1,7 +1,9 @@
 //! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
 
+use crate::connections::Connections;
 use crate::gate::Gate;
 use crate::open::{Paced, sleep_sharply};
+use crate::pool::Pool;
 use crate::schedule::Schedule;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, Done, Transaction};
@@ -29,6 +31,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) driver: &'a dyn Driver,
     pub(crate) options: &'a ConnectOptions,
     pub(crate) connection_per_request: bool,
+    /// The connections that all clients share, where they do.
+    pub(crate) pool: Option<Pool>,
     /// Requests of one transaction, sent before their answers are awaited.
     pub(crate) pipeline: u64,
     /// The schedule of an open loop; none where the loop is closed.
@@ -54,6 +58,7 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
+    pub(crate) connections: Connections,
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) error: Option<Error>,
@@ -84,6 +89,7 @@ impl<'a> Worker<'a> {
             elapsed: Duration::ZERO,
             service: Histogram::new(),
             checks: Histogram::new(),
+            connections: Connections::default(),
             paced: None,
             error: None,
         };
@@ -125,7 +131,7 @@ impl<'a> Worker<'a> {
     }
 
     fn ready(&mut self) -> Result<()> {
-        if !self.shared.connection_per_request {
+        if !self.shared.connection_per_request && self.shared.pool.is_none() {
             let mut session = self.shared.driver.connect(self.shared.options)?;
             self.transaction.attach(&mut *session)?;
             self.session = Some(session);
@@ -150,14 +156,31 @@ impl<'a> Worker<'a> {
         if let Some(session) = &mut self.session {
             return self.transaction.run(&mut **session);
         }
+        let (transaction, costs) = (&mut self.transaction, &mut self.outcome.connections);
+        let began = Tick::now();
+        if let Some(pool) = &self.shared.pool {
+            let session = pool.take()?;
+            costs.waited(began.elapsed());
+            return pool.lend(session, |session| {
+                transaction.attach(session)?;
+                transaction.run(session)?;
+                transaction.detach(session)
+            });
+        }
         let mut session = self.shared.driver.connect(self.shared.options)?;
-        self.transaction.attach(&mut *session)?;
-        self.transaction.run(&mut *session)?;
-        session.close()
+        costs.opened(began.elapsed(), session.connect_times());
+        transaction.attach(&mut *session)?;
+        transaction.run(&mut *session)?;
+        let done = Tick::now();
+        session.close()?;
+        costs.closed(done.elapsed());
+        Ok(())
     }
 
     fn measure(&mut self, start: Instant) -> Result<()> {
         let shared = self.shared;
+        // Those of the warm-up are in no figure.
+        self.outcome.connections = Connections::default();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
             let mut paced = Box::new(Paced::new());

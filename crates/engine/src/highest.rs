@@ -129,6 +129,7 @@ mod tests {
                 writes_verified: 0,
                 around_ns: 0,
                 observed: None,
+                figures: Vec::new(),
             })
         }
     }

@@ -3,6 +3,7 @@
 
 mod client;
 mod clock;
+mod connections;
 pub mod event;
 mod gate;
 mod highest;
@@ -11,6 +12,7 @@ mod open;
 mod order;
 pub mod overhead;
 pub mod plan;
+mod pool;
 pub mod preflight;
 pub mod runner;
 mod schedule;

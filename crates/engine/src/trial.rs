@@ -2,8 +2,10 @@
 
 use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
+use crate::connections::Connections;
 use crate::gate::Gate;
 use crate::open::Paced;
+use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
@@ -94,6 +96,7 @@ impl Trial<'_> {
             driver: self.driver,
             options: self.options,
             connection_per_request: self.workload.connection_per_request(),
+            pool: self.workload.pool().map(|size| Pool::open(self.driver, self.options, size)).transpose()?,
             pipeline: self.workload.pipeline(),
             schedule: self.schedule()?,
             duration: self.stop.duration,
@@ -103,7 +106,11 @@ impl Trial<'_> {
             cancel: self.cancel,
             progress: self.progress,
         };
-        let Ended { outcomes, cpu, observed } = self.run_clients(&shared, clients)?;
+        let ran = self.run_clients(&shared, clients);
+        if let Some(pool) = shared.pool {
+            pool.close();
+        }
+        let Ended { outcomes, cpu, observed } = ran?;
         let figures = Figures::of(outcomes);
         if let Some(error) = figures.error {
             return Err(Failure { error, mismatches: figures.mismatches });
@@ -145,6 +152,7 @@ impl Trial<'_> {
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),
+            figures: figures.connections.figures(),
         })
     }
 
@@ -276,6 +284,7 @@ struct Figures {
     elapsed: Duration,
     service: Histogram,
     checks: Histogram,
+    connections: Connections,
     paced: Paced,
     error: Option<Error>,
 }
@@ -293,6 +302,7 @@ impl Figures {
             elapsed: Duration::ZERO,
             service: Histogram::new(),
             checks: Histogram::new(),
+            connections: Connections::default(),
             paced: Paced::new(),
             error: None,
         };
@@ -306,6 +316,7 @@ impl Figures {
             sum.elapsed += outcome.elapsed;
             sum.service.merge(&outcome.service);
             sum.checks.merge(&outcome.checks);
+            sum.connections.merge(&outcome.connections);
             if let Some(paced) = outcome.paced {
                 sum.paced.merge(&paced);
             }

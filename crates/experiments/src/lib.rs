@@ -3,6 +3,7 @@
 mod answer;
 mod bind;
 pub mod codec;
+mod connect;
 pub mod content;
 mod fill;
 pub mod ident;

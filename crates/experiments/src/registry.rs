@@ -10,6 +10,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::point::PointRead,
     &crate::point::PointWrite,
     &crate::bind::BindParameters,
+    &crate::connect::ConnectionCost,
 ];
 
 /// The experiment of this name.

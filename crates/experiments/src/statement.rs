@@ -14,6 +14,9 @@ pub(crate) enum Bind {
     PerRequest,
     /// Never: the values stand in the text as literals.
     Literal,
+    /// In one round trip and without a thing that stays on the connection: as [`Bind::Literal`] where the database has
+    /// statements; elsewhere there is nothing that preparing would ask of the server.
+    InOne,
 }
 
 impl Bind {
@@ -45,9 +48,20 @@ impl Statement {
         self.prepared = match self.bind {
             Bind::Once => Some(session.prepare(&self.operation)?),
             Bind::Literal => Some(session.prepare_literal(&self.operation)?),
+            Bind::InOne => match session.prepare_literal(&self.operation) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    Some(session.prepare(&self.operation)?)
+                }
+                prepared => Some(prepared?),
+            },
             Bind::PerRequest => None,
         };
         Ok(())
+    }
+
+    /// Gives back what is prepared on a connection.
+    pub(crate) fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared.take().map_or(Ok(()), |prepared| session.release(prepared))
     }
 
     #[inline]

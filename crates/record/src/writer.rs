@@ -194,6 +194,7 @@ mod tests {
             writes_verified: 0,
             around_ns: 0,
             observed: None,
+            figures: Vec::new(),
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -10,6 +10,7 @@ use crate::phrase;
 use crate::publishing;
 use crate::ranking::{Field, ranking};
 use crate::series::{Series, series};
+use crate::shape::remarks;
 use crate::summary::{Overhead, REPORT_VERSION, Status, Summary, TargetSummary, VerdictResult, settings};
 use crate::words::Words;
 use kurabe_core::axis::Cell;
@@ -33,7 +34,8 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let rounds = cells.iter().flat_map(|cell| cell.by_round.keys()).collect::<BTreeSet<_>>().len() as u32;
     let field = Field { words: &words, series: &lines, cells: &cells, targets: &targets };
     let advice: Vec<Advice> = (0..targets.len()).flat_map(|target| advice(&words, &lines, target)).collect();
-    let summary = headlines(&field, &advice);
+    let mut summary = headlines(&field, &advice);
+    summary.extend(remarks(&words, &comparisons, &cells));
     // With several targets the headlines hold the advice on axes without its figures, and the details with them.
     let particular = advice.iter().filter(|_| targets.len() > 1).map(|advice| advice.sentence.clone());
     let told = lines

@@ -3,6 +3,7 @@
 use crate::attribution;
 use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
+use kurabe_core::figure::Figure;
 use kurabe_core::load::Load;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
@@ -57,6 +58,7 @@ fn of_cell(
         failed_operations: 0,
         retries: 0,
         durability: facts.and_then(|facts| facts.durability),
+        figures: Vec::new(),
         saturated: None,
         attribution: None,
         observed: Vec::new(),
@@ -168,12 +170,30 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
         service,
     }));
+    figures.figures = named(measured);
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
         figures.verify_ns_per_op = Some(verify_ns / completed);
         figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
     }
+}
+
+/// Figures by name: the median of the rounds that have them.
+fn named(measured: &BTreeMap<u32, &Measurement>) -> Vec<Figure> {
+    let mut all: Vec<(&Figure, Vec<f64>)> = Vec::new();
+    for figure in measured.values().flat_map(|measurement| &measurement.figures) {
+        match all.iter_mut().find(|(known, _)| known.name == figure.name) {
+            Some((_, values)) => values.push(figure.value),
+            None => all.push((figure, vec![figure.value])),
+        }
+    }
+    let median = |(figure, mut values): (&Figure, Vec<f64>)| {
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+        Figure::new(&figure.name, figure.unit, f64::midpoint(low, high))
+    };
+    all.into_iter().map(median).collect()
 }
 
 fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenFigures> {

@@ -28,6 +28,7 @@ mod published;
 mod publishing;
 mod ranking;
 mod series;
+mod shape;
 pub mod summary;
 mod table;
 mod view;

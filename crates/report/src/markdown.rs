@@ -19,8 +19,10 @@ pub fn render(summary: &Summary) -> String {
     items(&mut text, &summary.summary);
     let fixed = fixed_axes(summary);
     for table in tables(summary) {
-        let _ = writeln!(text, "## {}\n", escaped(&capital(&words.plural(&table.operation))));
-        if !fixed.is_empty() {
+        let _ = writeln!(text, "## {}\n", escaped(&table.title(summary)));
+        if let Some(legend) = &table.legend {
+            let _ = writeln!(text, "{}\n", escaped(legend));
+        } else if !fixed.is_empty() {
             let _ = writeln!(text, "{}\n", escaped(&fixed.join(" · ")));
         }
         text += &markdown_table(&table);

@@ -1,17 +1,34 @@
 //! Figures that others published, embedded with their provenance and their known faults.
 //!
-//! They are data (`published/` in this crate): a table of engine, layout, operation, size, requests and seconds as
-//! its author printed it, and a description beside it. An experiment names its file.
+//! They are data (`published/` in this crate): a table as its author printed it, and a description beside it that says
+//! which of its columns are what. An experiment names a set of such tables.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Name, table, description.
-const FILES: &[(&str, &str, &str)] = &[(
-    "session_store.csv",
-    include_str!("../published/session_store.csv"),
-    include_str!("../published/session_store.json"),
-)];
+/// A table and its description.
+type File = (&'static str, &'static str);
+
+/// The sets, by name.
+const SETS: &[(&str, &[File])] = &[
+    (
+        "session_store.csv",
+        &[(include_str!("../published/session_store.csv"), include_str!("../published/session_store.json"))],
+    ),
+    (
+        "connection_cost",
+        &[
+            (
+                include_str!("../published/connection_cost_http.csv"),
+                include_str!("../published/connection_cost_http.json"),
+            ),
+            (
+                include_str!("../published/connection_cost_loop.csv"),
+                include_str!("../published/connection_cost_loop.json"),
+            ),
+        ],
+    ),
+];
 
 /// Published figures.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,43 +44,107 @@ pub(crate) struct About {
     pub title: String,
     pub provenance: String,
     pub hardware: String,
-    /// Their operations, and ours for each.
+    columns: Columns,
+    /// Whether the horizontal value is a number of clients, each of which waited for its own answers.
+    #[serde(default)]
+    x_is_clients: bool,
+    /// Their operations, and ours for each; "" where they name none.
     operations: BTreeMap<String, String>,
+    /// What the figures say of two values of an axis, which ours can be held against.
+    pub shape: Option<Shape>,
     pub faults: Vec<String>,
 }
 
-/// One engine and layout.
+/// Which columns of the table are what.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Columns {
+    /// Those that name a line together.
+    line: Vec<String>,
+    operation: Option<String>,
+    /// The horizontal value, …
+    x: Option<String>,
+    /// … or what it is throughout.
+    x_is: Option<f64>,
+    /// The rate, …
+    rate: Option<String>,
+    /// … or requests and, for each repeat, the seconds that they took.
+    requests: Option<String>,
+    #[serde(default)]
+    seconds: Vec<String>,
+}
+
+/// By how much one value of an axis was faster than another.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shape {
+    pub axis: String,
+    pub faster: String,
+    pub slower: String,
+    /// The least factor, …
+    pub low: f64,
+    /// … and the greatest.
+    pub high: f64,
+    /// What the figures say, as a clause.
+    pub said: String,
+    /// Why ours may be otherwise, as a sentence.
+    pub otherwise: String,
+}
+
+/// One line of a table: what its author varied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub name: String,
     /// Our operation.
     pub operation: String,
-    /// Bytes, and operations per second.
+    /// Whether the horizontal value is a number of clients.
+    pub x_is_clients: bool,
+    /// The horizontal value, and operations per second.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The figures of a file; none where it is not embedded.
-pub(crate) fn load(file: &str) -> Option<Published> {
-    let (_, table, about) = FILES.iter().find(|(name, ..)| *name == file)?;
+/// The figures of a set; none where it is not embedded.
+pub(crate) fn load(set: &str) -> Vec<Published> {
+    let files = SETS.iter().find(|(name, _)| *name == set).map_or(&[][..], |(_, files)| files);
+    files.iter().filter_map(read).collect()
+}
+
+fn read((table, about): &File) -> Option<Published> {
     let about: About = serde_json::from_str(about).ok()?;
+    let mut rows = table.lines().map(|row| row.split(',').map(str::trim).collect::<Vec<&str>>());
+    let head = rows.next()?;
     let mut lines: Vec<Line> = Vec::new();
-    for row in table.lines().skip(1) {
-        let fields: Vec<&str> = row.split(',').collect();
-        let [engine, layout, operation, bytes, requests, seconds] = fields.as_slice() else { continue };
-        let Some(operation) = about.operations.get(*operation) else { continue };
-        let (Ok(bytes), Ok(requests), Ok(seconds)) =
-            (bytes.parse::<f64>(), requests.parse::<f64>(), seconds.trim().parse::<f64>())
-        else {
-            continue;
-        };
-        let name = format!("{engine} {layout}");
-        let point = (bytes, requests / seconds);
-        match lines.iter_mut().find(|line| line.name == name && line.operation == *operation) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line { name, operation: operation.clone(), points: vec![point] }),
+    for row in rows {
+        let field =
+            |name: &String| head.iter().position(|head| head == name).and_then(|at| row.get(at).copied());
+        let Some((name, operation, point)) = about.point(&field) else { continue };
+        if let Some(line) = lines.iter_mut().find(|line| line.name == name && line.operation == operation) {
+            line.points.push(point);
+        } else {
+            lines.push(Line { name, operation, x_is_clients: about.x_is_clients, points: vec![point] });
         }
     }
     Some(Published { about, lines })
+}
+
+impl About {
+    /// The line, the operation and the point of a row.
+    fn point<'a>(&self, field: &dyn Fn(&String) -> Option<&'a str>) -> Option<(String, String, (f64, f64))> {
+        let columns = &self.columns;
+        let number = |name: &String| field(name)?.parse::<f64>().ok();
+        let operation = columns.operation.as_ref().map_or(Some(""), field)?;
+        let operation = self.operations.get(operation)?.clone();
+        let x = columns.x.as_ref().map_or(columns.x_is, number)?;
+        let rate = if let Some(rate) = &columns.rate {
+            number(rate)?
+        } else {
+            let mut seconds: Vec<f64> = columns.seconds.iter().filter_map(number).collect();
+            seconds.sort_by(f64::total_cmp);
+            number(columns.requests.as_ref()?)? / seconds.get(seconds.len() / 2)?
+        };
+        let names: Vec<&str> = columns.line.iter().filter_map(field).collect();
+        Some((names.join(" "), operation, (x, rate)))
+    }
 }
 
 #[cfg(test)]
@@ -71,16 +152,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_embedded_file_is_read_whole() {
-        for (name, table, _) in FILES {
-            let published = load(name).unwrap();
-            let points: usize = published.lines.iter().map(|line| line.points.len()).sum();
-            assert_eq!(points, table.lines().count() - 1, "{name}");
-            assert!(!published.about.faults.is_empty());
-            assert!(
-                published.lines.iter().flat_map(|line| &line.points).all(|(x, y)| *x > 0.0 && y.is_finite())
-            );
+    fn every_embedded_table_is_read_whole() {
+        for (name, files) in SETS {
+            let all = load(name);
+            assert_eq!(all.len(), files.len(), "{name}");
+            for (published, (table, _)) in all.iter().zip(*files) {
+                let points: usize = published.lines.iter().map(|line| line.points.len()).sum();
+                assert_eq!(points, table.lines().count() - 1, "{name}");
+                assert!(!published.about.faults.is_empty());
+                let finite = |(x, y): &(f64, f64)| *x > 0.0 && y.is_finite();
+                assert!(published.lines.iter().flat_map(|line| &line.points).all(finite));
+            }
         }
-        assert!(load("nothing.csv").is_none());
+        assert!(load("nothing.csv").is_empty());
+    }
+
+    #[test]
+    fn five_runs_are_one_point_and_a_rate_is_taken_as_it_was_printed() {
+        let [http, looped] = load("connection_cost").try_into().unwrap();
+        let point = |published: &Published, name: &str| {
+            published.lines.iter().find(|line| line.name == name).unwrap().points[0]
+        };
+        assert_eq!(point(&http, "mysql per-request default"), (100.0, 2746.81));
+        let (clients, rate) = point(&looped, "mysql new each iteration inside loop");
+        assert!((clients - 1.0).abs() < 1e-9 && (rate - 1e6 / 137.997).abs() < 0.01, "{rate}");
     }
 }

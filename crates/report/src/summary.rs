@@ -5,6 +5,7 @@ use crate::attribution::{Attribution, Bound};
 use crate::words::Words;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{DurabilityClass, Setting};
+use kurabe_core::figure::Figure;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
 use kurabe_stats::Histogram;
@@ -184,6 +185,9 @@ pub struct CellFigures {
     pub retries: u64,
     /// What an acknowledged write survives on this target.
     pub durability: Option<DurabilityClass>,
+    /// Figures that not every trial has: the median of the rounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
     /// The resource that bound it: `client-cpu` (then the figure is a lower bound of the server), `server-cpu`,
     /// `process-cpu`, `disk`, `network`, `locks`; `none` where nothing was full; `None` where it is not known.
     pub saturated: Option<String>,

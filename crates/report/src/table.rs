@@ -1,13 +1,17 @@
 //! The figures as a table of texts, for all renderings that show one.
 
 use crate::attribution::{Attribution, Bound, Confidence};
-use crate::format::{figure, list, micros, short_figure};
+use crate::format::{capital, figure, list, micros, short_figure};
 use crate::summary::{CellFigures, OpenFigures, Rate, Status, Summary};
+use crate::words::OperationWords;
+use kurabe_core::figure::{FIGURES, Unit};
 use kurabe_core::units;
 
 /// A table of one operation.
 pub(crate) struct Table {
     pub operation: String,
+    /// What its columns are, where it does not show the usual figures.
+    pub legend: Option<String>,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
 }
@@ -78,9 +82,67 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
-        tables.push(Table { operation: operation.name.clone(), columns, rows });
+        tables.push(Table { operation: operation.name.clone(), legend: None, columns, rows });
+        tables.extend(more(summary, operation, &cells));
     }
     tables
+}
+
+/// The figures that not every cell has, where any has some, and what each of them is.
+fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Table> {
+    let words = &summary.words;
+    let cells: Vec<&CellFigures> = cells.iter().copied().filter(|cell| !cell.figures.is_empty()).collect();
+    let has = |name: &str| cells.iter().any(|cell| cell.figures.iter().any(|figure| figure.name == name));
+    let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).filter(|name| has(name)).collect();
+    let mut names = known.clone();
+    for figure in cells.iter().flat_map(|cell| &cell.figures) {
+        if !names.contains(&figure.name.as_str()) {
+            names.push(&figure.name);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let axes: Vec<_> = words.chart_axis().into_iter().chain(words.varying()).collect();
+    let target =
+        words.several_targets().then(|| Column { head: "target".to_owned(), right: false, spare: 0 });
+    let places = axes.iter().map(|axis| Column {
+        head: axis.name.clone(),
+        right: axis.kind != crate::words::Kind::Word,
+        spare: 0,
+    });
+    let figures = names.iter().map(|name| Column { head: (*name).to_owned(), right: true, spare: 0 });
+    let row = |cell: &CellFigures| {
+        let target = words.several_targets().then(|| words.targets[cell.target_index].clone());
+        let places = axes.iter().map(|axis| axis.show_of(&cell.axes));
+        let value = |name: &&str| {
+            let figure = cell.figures.iter().find(|figure| figure.name == **name);
+            figure.map_or_else(dash, |figure| match figure.unit {
+                Unit::Nanoseconds => micros(figure.value / 1e3),
+                Unit::Bytes => units::size(figure.value as u64),
+                Unit::Count => short_figure(figure.value),
+            })
+        };
+        target.into_iter().chain(places).chain(names.iter().map(value)).collect()
+    };
+    let about: Vec<String> = known
+        .iter()
+        .filter_map(|name| Some(format!("{name}: {}", kurabe_core::figure::about(name)?)))
+        .collect();
+    Some(Table {
+        operation: operation.name.clone(),
+        legend: Some(format!("{}.", about.join("; "))),
+        columns: target.into_iter().chain(places).chain(figures).collect(),
+        rows: cells.iter().map(|cell| row(cell)).collect(),
+    })
+}
+
+impl Table {
+    /// Its heading: `Reads`; `Reads, more closely`.
+    pub fn title(&self, summary: &Summary) -> String {
+        let plural = capital(&summary.words.plural(&self.operation));
+        if self.legend.is_none() { plural } else { format!("{plural}, more closely: means per request") }
+    }
 }
 
 fn dash() -> String {

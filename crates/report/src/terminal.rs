@@ -1,6 +1,6 @@
 //! The report for a terminal: tables, what has no figures, verdicts, and what they rest on.
 
-use crate::format::{GLUE, capital, command_line, glued, list, moment, nanos, percent};
+use crate::format::{GLUE, command_line, glued, list, moment, nanos, percent};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
@@ -121,9 +121,11 @@ impl Page {
         let rounds = crate::phrase::rounds(summary.rounds);
         let target =
             if words.several_targets() { String::new() } else { format!(" on {}", words.targets.join("")) };
-        self.heading(&format!("{}{target}, {rounds}", capital(&words.plural(&table.operation))));
-        if !fixed.is_empty() {
-            self.paragraph(&fixed.join(" · "), 0);
+        self.heading(&format!("{}{target}, {rounds}", table.title(summary)));
+        match &table.legend {
+            None if fixed.is_empty() => {}
+            None => self.paragraph(&fixed.join(" · "), 0),
+            Some(legend) => self.paragraph(legend, 0),
         }
         self.grid(table);
         self.gap();

@@ -11,10 +11,11 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::wire::{Place, Stream};
+use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
 use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Limit, Limits, Namespace, ServerFacts, Session, Setting, Support,
+    ConnectOptions, ConnectTimes, Driver, DurabilityClass, Limit, Limits, Namespace, ServerFacts, Session,
+    Setting, Support,
 };
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
@@ -75,7 +76,10 @@ struct Memcached {
 
 impl Memcached {
     fn client(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
+        let mut laps = Laps::start();
         let mut client = Client::new(Stream::connect(&self.place, options.timeout)?);
+        // There is nothing else to it.
+        client.times = Some(ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() });
         if self.version.get().is_none() {
             // Once: an application would not ask each time, and connecting is itself measured.
             let version = client.version().map_err(|e| e.context(format!("memcached at {}", self.place)))?;

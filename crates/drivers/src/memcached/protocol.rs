@@ -2,6 +2,7 @@
 
 use super::server_error;
 use crate::wire::{LONG, Peer, Wire, malformed};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 
@@ -85,11 +86,13 @@ pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     /// A request under construction.
     request: Vec<u8>,
+    /// How long the parts of connecting took.
+    pub(super) times: Option<ConnectTimes>,
 }
 
 impl<S: Peer> Client<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { wire: Wire::new(stream), request: Vec::new() }
+        Self { wire: Wire::new(stream), request: Vec::new(), times: None }
     }
 
     /// `mn`: the least request.

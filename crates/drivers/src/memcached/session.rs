@@ -6,7 +6,7 @@ use super::{key, server_error, value};
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{LONG, Peer};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::driver::{ConnectTimes, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -147,6 +147,10 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
             ended = ended.and(answer);
         }
         ended
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.client.times
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

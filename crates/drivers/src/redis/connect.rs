@@ -3,7 +3,8 @@
 use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
-use crate::wire::{Peer, Stream};
+use crate::wire::{Laps, Peer, Stream};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +14,18 @@ pub(super) type Greeting = BTreeMap<String, String>;
 
 /// Opens a connection and authenticates.
 pub(super) fn connect(config: &Config, timeout: Duration) -> Result<(Client<Stream>, Greeting)> {
+    let mut laps = Laps::start();
     let mut stream = Stream::connect(&config.place, timeout)?;
+    let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
     if !config.tls.is_off() {
         stream = stream.encrypt(&config.tls, config.host())?;
+        times.tls = Some(laps.lap());
     }
     let mut client = Client::new(stream);
     let greeting = hello(&mut client, config)?;
+    // The greeting holds the password, where there is one: who we are, and the session, are one answer.
+    times.set_up = laps.lap();
+    client.times = Some(times);
     Ok((client, greeting))
 }
 

@@ -3,6 +3,7 @@
 
 use super::errors;
 use crate::wire::{Peer, Wire, malformed};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// The longest line: errors are the longest there are, and stay far below.
@@ -133,11 +134,13 @@ pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     /// Requests under construction.
     pub(super) request: Vec<u8>,
+    /// How long the parts of connecting took.
+    pub(super) times: Option<ConnectTimes>,
 }
 
 impl<S: Peer> Client<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { wire: Wire::new(stream), request: Vec::new() }
+        Self { wire: Wire::new(stream), request: Vec::new(), times: None }
     }
 
     /// What the next answer begins with. What nobody asked for is passed over.

@@ -7,7 +7,7 @@ use super::protocol::{Client, ends_the_connection};
 use super::request::Keys;
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{Outbox, Peer};
-use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::driver::{ConnectTimes, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -76,6 +76,10 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         self.work.pipeline(plan, parameters, each, out)
     }
 
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.work.client.times
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
@@ -105,7 +109,7 @@ impl<S: Peer> Work<S> {
 
     #[inline]
     fn send(&mut self, plan: &Plan, parameters: &[Value<'_>]) -> Result<()> {
-        let Client { wire, request } = &mut self.client;
+        let Client { wire, request, .. } = &mut self.client;
         request.clear();
         let mut outbox = Outbox::new(wire, request);
         self.keys.write(plan, parameters, self.script_known, &mut outbox)?;
@@ -124,7 +128,7 @@ impl<S: Peer> Work<S> {
         self.check(&plan.gone)?;
         let mut first = None;
         self.sent.clear();
-        let Client { wire, request } = &mut self.client;
+        let Client { wire, request, .. } = &mut self.client;
         request.clear();
         let mut outbox = Outbox::new(wire, request);
         let mut known = self.script_known;

@@ -1,7 +1,7 @@
 //! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
 
 use crate::sql::{Dialect, Read, Template, Templates, Texts, read_rows};
-use kurabe_core::driver::{Prepared, Session, Support};
+use kurabe_core::driver::{ConnectTimes, Prepared, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -18,6 +18,11 @@ pub(crate) trait Query: Send {
 
     /// How the server is reached.
     fn transport(&self) -> String;
+
+    /// How long the parts of connecting took; `None` where this client does not say.
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        None
+    }
 }
 
 /// A connection that can execute prepared statements too.
@@ -190,6 +195,10 @@ impl<L: Link> Session for LinkSession<L> {
                 Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
             }
         }
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.link.connect_times()
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

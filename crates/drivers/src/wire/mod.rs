@@ -3,12 +3,14 @@
 //! One operation is one write and, as a rule, one read: an answer arrives whole in the buffer and is decoded in
 //! place. A long value is received straight into the reply, past the buffer. Nothing is allocated per operation.
 
+mod laps;
 pub(crate) mod link;
 mod outbox;
 mod place;
 mod stream;
 pub(crate) mod tls;
 
+pub(crate) use laps::Laps;
 pub(crate) use outbox::Outbox;
 pub(crate) use place::Place;
 pub(crate) use stream::Stream;

@@ -37,6 +37,10 @@ impl Transaction for Read {
         self.statement.attach(session)
     }
 
+    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.detach(session)
+    }
+
     #[inline]
     fn draw(&mut self) {
         self.key = 1 + self.rng.below(self.store.records);

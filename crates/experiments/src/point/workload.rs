@@ -30,6 +30,8 @@ pub(crate) struct PointWorkload {
     /// Whether a database without statements has nothing to show here.
     needs_statements: bool,
     connection_per_request: bool,
+    /// Connections that all clients share.
+    pool: Option<usize>,
     /// Requests sent before their answers are awaited.
     pipeline: usize,
     writes: bool,
@@ -60,6 +62,7 @@ impl PointWorkload {
             clients: clients as usize,
             bind,
             needs_statements: bind != Bind::Once,
+            pool: None,
             pipeline,
             connection_per_request: cell.word("connection")? == "per-request",
             writes,
@@ -74,12 +77,18 @@ impl PointWorkload {
             store: Arc::new(Store::new(name, dataset.seed, dataset.records)),
             clients: cell.number("clients")? as usize,
             bind,
-            needs_statements: true,
+            needs_statements: bind != Bind::InOne,
+            pool: None,
             pipeline: 1,
             connection_per_request: cell.word("connection")? == "per-request",
             writes: false,
             base: AtomicU64::new(0),
         })
+    }
+
+    /// Has all clients share so many connections.
+    pub(crate) fn set_pool(&mut self, size: usize) {
+        self.pool = Some(size);
     }
 
     /// Every changed row with its last version, by key.
@@ -125,7 +134,7 @@ impl Workload for PointWorkload {
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
             parameters: 2 * REQUEST_ROWS,
-            connections: self.clients as u64 + 2,
+            connections: self.pool.unwrap_or(self.clients) as u64 + 2,
             loaded_bytes: self.store.records * row,
             client_bytes: 64_000,
         }
@@ -137,6 +146,10 @@ impl Workload for PointWorkload {
 
     fn connection_per_request(&self) -> bool {
         self.connection_per_request
+    }
+
+    fn pool(&self) -> Option<usize> {
+        self.pool
     }
 
     fn pipeline(&self) -> u64 {

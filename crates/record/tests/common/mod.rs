@@ -129,6 +129,7 @@ fn trial(n: u32) -> TrialRecord {
         writes_verified: 0,
         around_ns: 1_000_000,
         observed: Some(Box::new(observed())),
+        figures: Vec::new(),
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

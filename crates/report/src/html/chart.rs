@@ -70,9 +70,11 @@ fn times(cell: &CellFigures) -> Option<Latency> {
     cell.open_loop.map(|open| open.response_us).or(cell.latency_us)
 }
 
-/// A published line: its name, and bytes with operations per second.
+/// A published line: its name, and horizontal values with operations per second.
 pub(crate) struct Ghost<'a> {
     pub name: &'a str,
+    /// Whether the horizontal value is a number of clients.
+    pub x_is_clients: bool,
     pub points: &'a [(f64, f64)],
 }
 
@@ -99,7 +101,7 @@ impl<'a> Frame<'a> {
         let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
         let measured: Vec<_> = cells().filter_map(|(_, cell)| view.figure(cell)).collect();
         let published =
-            ghosts.iter().flat_map(|ghost| ghost.points).map(|(_, rate)| ghost_figure(view, *rate));
+            ghosts.iter().flat_map(|ghost| ghost.points.iter().map(|point| ghost.figure(view, *point)));
         let figures: Vec<f64> = measured.iter().map(|(figure, ..)| *figure).chain(published).collect();
         // An interval of two rounds may span more decades than all figures together, which are what is to be seen: such a
         // bar ends at the edge.
@@ -149,9 +151,14 @@ impl<'a> Frame<'a> {
             let points: Vec<(f64, f64)> = ghost
                 .points
                 .iter()
-                .map(|(px, rate)| (x.at(*px), y.at(ghost_figure(self.view, *rate))))
+                .map(|point| (x.at(point.0), y.at(ghost.figure(self.view, *point))))
                 .collect();
-            let _ = write!(svg, "<g class=\"ghost\"><polyline points=\"{}\"/></g>", coordinates(&points));
+            // One point is no line: it is a dot.
+            let drawn = match points[..] {
+                [(px, py)] => format!("<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\"/>"),
+                _ => format!("<polyline points=\"{}\"/>", coordinates(&points)),
+            };
+            let _ = write!(svg, "<g class=\"ghost\">{drawn}</g>");
             labels.extend(points.last().map(|(px, py)| Label {
                 text: ghost.name.to_owned(),
                 color: None,
@@ -329,11 +336,13 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String
     }
 }
 
-/// The figure of a published line: its rate, or the time that it means for one client, in microseconds.
-fn ghost_figure(view: View, rate: f64) -> f64 {
-    match view {
-        View::Rate => rate,
-        View::Time => 1e6 / rate,
+impl Ghost<'_> {
+    /// The figure of a point: its rate, or the time that it means for each client, in microseconds.
+    fn figure(&self, view: View, (x, rate): (f64, f64)) -> f64 {
+        match view {
+            View::Rate => rate,
+            View::Time => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
+        }
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Options {
 
 /// The page as text.
 pub fn render(summary: &Summary, options: &Options) -> String {
-    let published = summary.words.published.filter(|_| options.published).and_then(published::load);
+    let published =
+        summary.words.published.filter(|_| options.published).map(published::load).unwrap_or_default();
     let title = format!("{}: {}", capital(&summary.experiment), summary.words.targets.join(", "));
     let mut page = String::with_capacity(64 * 1024);
     let _ = write!(
@@ -52,7 +53,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         Escaped(&summary.kurabe)
     );
     sections::verdict(&mut page, summary);
-    charts(&mut page, summary, published.as_ref());
+    charts(&mut page, summary, &published);
     sections::details(&mut page, summary);
     sections::figures(&mut page, summary);
     sections::bounds(&mut page, summary);
@@ -78,7 +79,7 @@ fn style() -> String {
         .replace("@PAGE-DARK@", PAGE[1])
 }
 
-fn charts(page: &mut String, summary: &Summary, published: Option<&Published>) {
+fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
     let shares = shares(summary);
     let axis = summary.words.chart_axis();
     let mut drawn = String::new();
@@ -141,17 +142,17 @@ fn charts(page: &mut String, summary: &Summary, published: Option<&Published>) {
         Escaped(&over),
         legend(summary, &shares)
     );
-    if let Some(published) = published {
+    for published in published {
         sections::published(page, published);
     }
     page.push_str("</section>\n");
 }
 
-fn ghosts<'a>(published: Option<&'a Published>, operation: &str) -> Vec<Ghost<'a>> {
-    let lines = published.into_iter().flat_map(|published| &published.lines);
+fn ghosts<'a>(published: &'a [Published], operation: &str) -> Vec<Ghost<'a>> {
+    let lines = published.iter().flat_map(|published| &published.lines);
     lines
         .filter(|line| line.operation == operation)
-        .map(|line| Ghost { name: &line.name, points: &line.points })
+        .map(|line| Ghost { name: &line.name, x_is_clients: line.x_is_clients, points: &line.points })
         .collect()
 }
 

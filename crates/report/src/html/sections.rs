@@ -68,7 +68,10 @@ pub(super) fn figures(page: &mut String, summary: &Summary) {
         Escaped(&fixed)
     );
     for table in tables {
-        let _ = writeln!(page, "<h3>{}</h3>", Escaped(&capital(&summary.words.plural(&table.operation))));
+        let _ = writeln!(page, "<h3>{}</h3>", Escaped(&table.title(summary)));
+        if let Some(legend) = &table.legend {
+            let _ = writeln!(page, "<p class=\"soft\">{}</p>", Escaped(legend));
+        }
         one_table(page, &table);
     }
     page.push_str("</section>\n");

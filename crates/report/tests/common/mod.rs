@@ -220,6 +220,7 @@ impl Scenario {
             writes_verified: if writes { completed + 40 } else { 0 },
             around_ns: 2_000_000,
             observed: None,
+            figures: Vec::new(),
         }
     }
 

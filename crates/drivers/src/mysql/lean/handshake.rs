@@ -5,7 +5,8 @@ use super::authentication::{self, Plugin};
 use super::packets::{Packets, push_length};
 use super::{Lean, push_header};
 use crate::mysql::config::Config;
-use crate::wire::{Peer, Place, Stream, Wire, malformed};
+use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -36,8 +37,11 @@ const MOST_TAKEN: u32 = 1 << 30;
 impl Lean<Stream> {
     /// Connects, encrypts where that is asked for, and authenticates.
     pub(crate) fn connect(config: &Config, timeout: Duration, allowed: Arc<AtomicUsize>) -> Result<Self> {
+        let mut laps = Laps::start();
         let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, timeout)?));
+        let reach = laps.lap();
         let greeting = Greeting::read(&mut packets)?;
+        let mut times = ConnectTimes { reach, set_up: laps.lap(), ..ConnectTimes::default() };
         let ours = greeting.agree(!config.tls.is_off())?;
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             let mut request = Vec::new();
@@ -45,10 +49,12 @@ impl Lean<Stream> {
             ours.push(&mut request);
             packets.wire.send(&request)?;
             packets = packets.rewire(|stream| stream.encrypt(&config.tls, host))?;
+            times.tls = Some(laps.lap());
         }
         let private = packets.wire.stream().is_private();
         log_in(&mut packets, config, &greeting, ours, private)?;
-        Ok(Self::over(packets, ours.agreed(), allowed))
+        times.authenticate = laps.lap();
+        Ok(Self { times: Some(times), ..Self::over(packets, ours.agreed(), allowed) })
     }
 }
 

@@ -15,6 +15,7 @@ mod tests;
 use crate::wire::link::{Link, Query, wrong_parameters};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use packets::{MOST, Packets, push_header};
@@ -41,6 +42,8 @@ pub(crate) struct Lean<S> {
     allowed: Arc<AtomicUsize>,
     /// Whether an answer was lost or not understood: what comes next cannot be told from it any more.
     broken: bool,
+    /// How long the parts of connecting took.
+    times: Option<ConnectTimes>,
 }
 
 /// A statement that the server keeps.
@@ -59,7 +62,7 @@ type Outcome<T> = Result<Result<T>>;
 impl<S: Peer> Lean<S> {
     fn over(packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
         let (out, bitmap, forgotten) = (Vec::new(), Vec::new(), Vec::new());
-        Self { packets, agreed, out, bitmap, forgotten, allowed, broken: false }
+        Self { packets, agreed, out, bitmap, forgotten, allowed, broken: false, times: None }
     }
 
     fn converse<T>(&mut self, talk: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -225,6 +228,10 @@ where
 
     fn transport(&self) -> String {
         self.way()
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.times
     }
 }
 

@@ -6,6 +6,7 @@ use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use std::time::{Duration, Instant};
 
 /// How far SCRAM has come.
 enum Scram {
@@ -15,8 +16,11 @@ enum Scram {
     Proved,
 }
 
-/// Answers the server until it is content. `private`: whether a password may be sent as it is.
-pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
+/// Answers the server until it is content. `private`: whether a password may be sent as it is. Gives the time from the
+/// server's first question to our last answer; none passes where it asks nothing.
+pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
+    let mut asked = None;
+    let mut took = Duration::ZERO;
     let mut scram = Scram::NotAsked;
     let mut out = Vec::new();
     loop {
@@ -34,6 +38,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             }
         }
         let body = answer::body(wire, length)?;
+        let asked = *asked.get_or_insert_with(Instant::now);
         let (number, data) = body
             .split_first_chunk::<4>()
             .ok_or_else(|| malformed("a request for authentication without a kind"))?;
@@ -44,7 +49,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             }
             0 => {
                 wire.consume(length);
-                return Ok(());
+                return Ok(took);
             }
             3 if private => {
                 let secret = [password(config)?, b"\0"].concat();
@@ -87,6 +92,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
         wire.consume(length);
         if !out.is_empty() {
             wire.send(&out)?;
+            took = asked.elapsed();
         }
     }
 }

@@ -13,6 +13,7 @@ use super::values::Form;
 use crate::wire::link::{Link, Query, wrong_parameters};
 use crate::wire::{Outbox, Peer, Stream, Wire};
 use answer::{Announced, Rows};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -33,6 +34,8 @@ pub(crate) struct Lean<S> {
     forgotten: Vec<u8>,
     /// Whether an answer was lost or not understood: what comes next cannot be told from it any more.
     broken: bool,
+    /// How long the parts of connecting took.
+    times: Option<ConnectTimes>,
 }
 
 /// A statement that the server keeps.
@@ -50,7 +53,7 @@ type Outcome<T> = Result<Result<T>>;
 
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
-        Self { wire, out: Vec::new(), prepared: 0, forgotten: Vec::new(), broken: false }
+        Self { wire, out: Vec::new(), prepared: 0, forgotten: Vec::new(), broken: false, times: None }
     }
 
     fn converse<T>(&mut self, talk: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -107,6 +110,10 @@ where
 
     fn transport(&self) -> String {
         self.way()
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.times
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{Lean, answer, authentication, request};
 use crate::postgres::config::Config;
 use crate::postgres::wrapped::with_hint;
-use crate::wire::{Peer, Place, Stream, Wire, malformed};
+use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -16,14 +17,23 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 impl Lean<Stream> {
     /// Connects, encrypts where that is asked for, and authenticates.
     pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
+        let mut laps = Laps::start();
         let mut wire = Wire::new(Stream::connect(&config.place, timeout)?);
+        let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             ask_for_tls(&mut wire)?;
             wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+            times.tls = Some(laps.lap());
         }
         let private = wire.stream().is_private();
-        start(&mut wire, config, private).map_err(|error| with_hint(error, config))?;
-        Ok(Self::over(wire))
+        let started = log_in(&mut wire, config, private).and_then(|took| {
+            times.authenticate = took;
+            until_ready(&mut wire)
+        });
+        started.map_err(|error| with_hint(error, config))?;
+        // The process that the server starts for us among it.
+        times.set_up = laps.lap().saturating_sub(times.authenticate);
+        Ok(Self { times: Some(times), ..Self::over(wire) })
     }
 }
 
@@ -41,8 +51,8 @@ fn ask_for_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     }
 }
 
-/// `StartupMessage`, authentication, and whatever comes until the server is ready.
-pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
+/// `StartupMessage` and authentication, which takes as long as it says.
+fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
     let settings = [
@@ -60,7 +70,11 @@ pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool)
     out.push(0);
     request::close_message(&mut out, 0)?;
     wire.send(&out)?;
-    authentication::authenticate(wire, config, private)?;
+    authentication::authenticate(wire, config, private)
+}
+
+/// Whatever comes until the server is ready.
+fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     loop {
         let (kind, length) = answer::header(wire)?;
         match kind {
@@ -80,4 +94,11 @@ pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool)
             }
         }
     }
+}
+
+/// Both, over a connection whose peer is a script.
+#[cfg(test)]
+pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
+    log_in(wire, config, private)?;
+    until_ready(wire)
 }

@@ -1,0 +1,81 @@
+//! Named figures of a trial, beside those that every trial has: what an engine or an experiment measures that others do
+//! not. One list says what each name means; reports show whatever a trial carries.
+
+use serde::{Deserialize, Serialize};
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Things.
+    Count,
+}
+
+/// A figure of one trial: where it says nothing else, the mean over its measured transactions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its name, one of [`FIGURES`]; a file of another version may have others.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// How much of it.
+    pub value: f64,
+}
+
+impl Figure {
+    /// A figure by name, unit and value.
+    pub fn new(name: impl Into<String>, unit: Unit, value: f64) -> Self {
+        Self { name: name.into(), unit, value }
+    }
+}
+
+/// What is known of a figure's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FigureInfo {
+    /// The name.
+    pub name: &'static str,
+    /// What it is, a clause.
+    pub about: &'static str,
+}
+
+/// Until a transaction had a connection of its own.
+pub const CONNECT: &str = "connect";
+/// The part of [`CONNECT`] that the way to the server took.
+pub const REACH: &str = "reach";
+/// The part of [`CONNECT`] that encryption took.
+pub const TLS: &str = "TLS";
+/// The part of [`CONNECT`] that it took to prove who we are.
+pub const AUTHENTICATE: &str = "auth";
+/// The part of [`CONNECT`] that the server took beside these.
+pub const SET_UP: &str = "set-up";
+/// To say goodbye.
+pub const CLOSE: &str = "close";
+/// Until the pool had a connection to give.
+pub const WAIT: &str = "wait";
+
+/// All figures that this version knows, in the order in which they are shown.
+pub static FIGURES: &[FigureInfo] = &[
+    FigureInfo { name: CONNECT, about: "until a new connection was ready" },
+    FigureInfo {
+        name: REACH,
+        about: "of that, to reach the server: its name looked up, and TCP's handshake or the Unix socket",
+    },
+    FigureInfo { name: TLS, about: "of that, to agree on encryption" },
+    FigureInfo { name: AUTHENTICATE, about: "of that, to prove who we are" },
+    FigureInfo {
+        name: SET_UP,
+        about: "of that, what the server took to have a session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
+                connections are split into parts where the client is Kurabe's own",
+    },
+    FigureInfo { name: CLOSE, about: "to say goodbye" },
+    FigureInfo { name: WAIT, about: "until the pool had a connection to give" },
+];
+
+/// What is known of a name.
+pub fn about(name: &str) -> Option<&'static str> {
+    FIGURES.iter().find(|figure| figure.name == name).map(|figure| figure.about)
+}

@@ -1,0 +1,112 @@
+//! What a client's connections cost it: sums over the measured transactions that had to get one.
+
+use kurabe_core::driver::ConnectTimes;
+use kurabe_core::figure::{AUTHENTICATE, CLOSE, CONNECT, Figure, REACH, SET_UP, TLS, Unit, WAIT};
+use std::time::Duration;
+
+/// So many times, and how long they took together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    times: u64,
+    took: Duration,
+}
+
+impl Sum {
+    fn add(&mut self, took: Duration) {
+        self.times += 1;
+        self.took += took;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.times += other.times;
+        self.took += other.took;
+    }
+}
+
+/// The costs of connections, each part where it was measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Connections {
+    connect: Sum,
+    reach: Sum,
+    tls: Sum,
+    authenticate: Sum,
+    set_up: Sum,
+    close: Sum,
+    wait: Sum,
+}
+
+impl Connections {
+    /// A new connection was ready after so long; of that its parts, where the driver knows them.
+    pub(crate) fn opened(&mut self, took: Duration, parts: Option<ConnectTimes>) {
+        self.connect.add(took);
+        if let Some(parts) = parts {
+            self.reach.add(parts.reach);
+            self.authenticate.add(parts.authenticate);
+            self.set_up.add(parts.set_up);
+            if let Some(tls) = parts.tls {
+                self.tls.add(tls);
+            }
+        }
+    }
+
+    /// A connection was closed.
+    pub(crate) fn closed(&mut self, took: Duration) {
+        self.close.add(took);
+    }
+
+    /// The pool gave a connection after so long.
+    pub(crate) fn waited(&mut self, took: Duration) {
+        self.wait.add(took);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.connect.merge(other.connect);
+        self.reach.merge(other.reach);
+        self.tls.merge(other.tls);
+        self.authenticate.merge(other.authenticate);
+        self.set_up.merge(other.set_up);
+        self.close.merge(other.close);
+        self.wait.merge(other.wait);
+    }
+
+    /// The means of what was measured.
+    pub(crate) fn figures(&self) -> Vec<Figure> {
+        [
+            (CONNECT, self.connect),
+            (REACH, self.reach),
+            (TLS, self.tls),
+            (AUTHENTICATE, self.authenticate),
+            (SET_UP, self.set_up),
+            (CLOSE, self.close),
+            (WAIT, self.wait),
+        ]
+        .into_iter()
+        .filter(|(_, sum)| sum.times > 0)
+        .map(|(name, sum)| {
+            Figure::new(name, Unit::Nanoseconds, sum.took.as_nanos() as f64 / sum.times as f64)
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_the_mean_of_what_was_measured_and_is_absent_otherwise() {
+        let ms = Duration::from_millis;
+        let mut one = Connections::default();
+        assert_eq!(one.figures(), []);
+        one.opened(ms(10), None);
+        let parts = ConnectTimes { reach: ms(1), tls: None, authenticate: ms(3), set_up: ms(2) };
+        let mut two = Connections::default();
+        two.opened(ms(20), Some(parts));
+        two.closed(ms(1));
+        one.merge(&two);
+        let found: Vec<(String, f64)> =
+            one.figures().into_iter().map(|figure| (figure.name, figure.value / 1e6)).collect();
+        let expected = [("connect", 15.0), ("reach", 1.0), ("auth", 3.0), ("set-up", 2.0), ("close", 1.0)];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+    }
+}

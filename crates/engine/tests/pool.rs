@@ -1,0 +1,166 @@
+//! A pool of connections through the engine, on `null:`: shared by all clients, and no trap for them when one is lost.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::figure::WAIT;
+use kurabe_core::operation::Operation;
+use kurabe_core::run::Measurement;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::trial::{Failure, Pace, Trial};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counts connections, and loses one after so many requests.
+struct Counted {
+    inner: Box<dyn Driver>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    opened: AtomicU64,
+    closed: AtomicU64,
+    prepared: AtomicU64,
+    released: AtomicU64,
+    requests: AtomicU64,
+    /// The request that ends its connection; 0: none.
+    lost_at: AtomicU64,
+    /// … by a panic.
+    panics: AtomicBool,
+}
+
+struct CountedSession {
+    inner: Box<dyn Session>,
+    counts: Arc<Counts>,
+}
+
+impl Driver for Counted {
+    fn describe(&self) -> Result<ServerFacts> {
+        self.inner.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.inner.supports(operation)
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.inner.prepared_statements()
+    }
+
+    fn pipelining(&self) -> Support {
+        self.inner.pipelining()
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        self.counts.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(CountedSession { inner: self.inner.connect(options)?, counts: Arc::clone(&self.counts) }))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.inner.namespace()
+    }
+}
+
+impl Session for CountedSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.counts.prepared.fetch_add(1, Ordering::Relaxed);
+        self.inner.prepare(operation)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let request = 1 + self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        // Long enough for others to wait meanwhile.
+        std::thread::sleep(Duration::from_micros(200));
+        if request == self.counts.lost_at.load(Ordering::Relaxed) {
+            assert!(!self.counts.panics.load(Ordering::Relaxed), "the driver knows no further");
+            return Err(Error::new(ErrorKind::ConnectionLost, "the server closed the connection"));
+        }
+        self.inner.execute(prepared, parameters, out)
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.counts.released.fetch_add(1, Ordering::Relaxed);
+        self.inner.release(prepared)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.counts.closed.fetch_add(1, Ordering::Relaxed);
+        self.inner.close()
+    }
+}
+
+/// A trial of `connect` with a pool of this size and eight clients.
+fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure>, Arc<Counts>) {
+    let experiment = kurabe_experiments::registry::find("connect").unwrap();
+    let info = experiment.info();
+    let cell = Cell::new(info.axes.iter().map(|axis| {
+        let text = match axis.name {
+            "connection" => "pool",
+            "pool" => size,
+            "clients" => "8",
+            _ => axis.default[0],
+        };
+        (axis.name.to_owned(), axis.parse(text).unwrap())
+    }));
+    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let mut session = null.connect(&ConnectOptions::default()).unwrap();
+    workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
+    let counts = Arc::new(Counts::default());
+    counts.lost_at.store(lost_at, Ordering::Relaxed);
+    counts.panics.store(panics, Ordering::Relaxed);
+    let driver = Counted { inner: null, counts: Arc::clone(&counts) };
+    let trial = Trial {
+        driver: &driver,
+        options: &ConnectOptions::default(),
+        workload: &*workload,
+        operation: &info.operations[0],
+        stop: Stop { requests: Some(400), duration: None },
+        pace: Pace::Closed,
+        seed: 7,
+        observer: None,
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+    };
+    (trial.run(|_| Ok(kurabe_core::experiment::Checked::default())), counts)
+}
+
+#[test]
+fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
+    for (size, connections) in [("1", 1), ("3", 3), ("8", 8)] {
+        let (measured, counts) = trial(size, 0, false);
+        let measured = measured.unwrap_or_else(|failure| panic!("{}", failure.error));
+        assert_eq!((measured.clients, measured.completed), (8, 400));
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        assert_eq!((count(&counts.opened), count(&counts.closed)), (connections, connections));
+        assert_eq!(count(&counts.prepared), measured.completed + measured.warmup);
+        assert_eq!(count(&counts.released), count(&counts.prepared));
+        let [wait] = &measured.figures[..] else { panic!("{:?}", measured.figures) };
+        assert_eq!(wait.name, WAIT);
+        if connections == 1 {
+            // Seven others are served before it is one's turn again, on the average of those who wait.
+            assert!(wait.value > 200_000.0, "{wait:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_connection_fails_the_trial_with_its_reason_and_nobody_waits_for_it() {
+    for size in ["1", "3"] {
+        // In the warm-up, and later.
+        for lost_at in [3, 100] {
+            let (measured, _) = trial(size, lost_at, false);
+            let failure = measured.expect_err("a connection was lost");
+            assert_eq!(failure.error.kind(), ErrorKind::ConnectionLost, "{}", failure.error);
+            let (measured, _) = trial(size, lost_at, true);
+            let failure = measured.expect_err("a client panicked");
+            assert!(failure.error.to_string().contains("panicked"), "{}", failure.error);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! E3, what a connection costs: the same small read on a connection that is kept, on one taken from a pool and given
+//! back, and on one that is opened for it and closed.
+//!
+//! The read itself is one round trip in every case, or the ratio would hold the cost of preparing too: the key stands in
+//! the text where the database has statements.
+
+use crate::point::{CLIENTS, PointWorkload};
+use crate::statement::Bind;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::{Error, Result};
+
+/// The experiment.
+pub(crate) struct ConnectionCost;
+
+/// Rows unless the user says otherwise: what is read hardly matters here.
+const RECORDS: u64 = 10_000;
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "connect",
+    question: "What does a new connection cost, and what does a pool save?",
+    about: "Gets a connection, reads one small row by its key, and gives the connection back: one that the client keeps, \
+            one of a pool that all clients share, or a new one for each request. Where the client is Kurabe's own, the \
+            cost of a new connection is split into reaching the server, TLS, authentication and the server's set-up. \
+            Whether TLS, a Unix socket, a method of authentication or another client is worth it is asked by giving the \
+            target twice: up:postgres 'up:postgres?client=driver'. After E3 of the published experiments \
+            (connection_cost_http.csv, connection_cost_loop.csv).",
+    axes: &[
+        AxisInfo {
+            name: "connection",
+            help: "where a request has its connection from",
+            kind: AxisKind::Choice(&[
+                ("kept", "each client keeps its own"),
+                ("pool", "taken from a pool that all clients share, and given back"),
+                ("per-request", "opened and closed for every request"),
+            ]),
+            default: &["kept", "pool", "per-request"],
+        },
+        AxisInfo {
+            name: "pool",
+            help: "connections of the pool",
+            kind: AxisKind::Count { least: 1, most: 100_000 },
+            default: &["4"],
+        },
+        AxisInfo { default: &["1", "8"], ..CLIENTS },
+    ],
+    operations: &[OperationInfo {
+        name: "read",
+        about: "get a connection, read one row by its key, give the connection back",
+        requests: 5_000,
+        writes: false,
+    }],
+    chart_axis: "clients",
+    published: Some("connection_cost"),
+};
+
+impl Experiment for ConnectionCost {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+        let mut workload = PointWorkload::reading("connect", Bind::InOne, cell, &dataset)?;
+        if cell.word("connection")? == "pool" {
+            let size = usize::try_from(cell.number("pool")?)
+                .map_err(|_| Error::usage("--pool: more connections than this machine can count"))?;
+            workload.set_pool(size);
+        }
+        Ok(Box::new(workload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(connection: &str) -> Box<dyn Workload> {
+        let cell = Cell::new(INFO.axes.iter().map(|axis| {
+            let text = match axis.name {
+                "connection" => connection,
+                "pool" => "7",
+                _ => "100",
+            };
+            (axis.name.to_owned(), axis.parse(text).unwrap())
+        }));
+        ConnectionCost.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+    }
+
+    #[test]
+    fn each_way_has_the_connections_that_it_says() {
+        let kept = workload("kept");
+        assert_eq!(
+            (kept.connection_per_request(), kept.pool(), kept.demand().connections),
+            (false, None, 102)
+        );
+        let pool = workload("pool");
+        assert_eq!(
+            (pool.connection_per_request(), pool.pool(), pool.demand().connections),
+            (false, Some(7), 9)
+        );
+        let new = workload("per-request");
+        assert_eq!((new.connection_per_request(), new.pool(), new.demand().connections), (true, None, 102));
+        // A database without statements has connections too.
+        assert!(!kept.demand().prepared_statements && !kept.demand().literals);
+    }
+}

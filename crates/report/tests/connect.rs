@@ -1,0 +1,132 @@
+//! Runs of `connect`: figures that not every trial has, and the shape of what others published.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{At, Scenario};
+use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::figure::{Figure, Unit};
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::{analyse, csv, json, markdown, terminal};
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "connect",
+    question: "What does a new connection cost?",
+    about: "Gets a connection, reads, and gives it back.",
+    axes: &[
+        AxisInfo {
+            name: "connection",
+            help: "where a request has its connection from",
+            kind: AxisKind::Choice(&[("kept", "kept"), ("per-request", "new")]),
+            default: &["kept"],
+        },
+        AxisInfo {
+            name: "clients",
+            help: "clients at once",
+            kind: AxisKind::Count { least: 1, most: 1_000 },
+            default: &["1"],
+        },
+    ],
+    operations: &[OperationInfo { name: "read", about: "reads a row", requests: 10_000, writes: false }],
+    chart_axis: "clients",
+    published: Some("connection_cost"),
+};
+
+/// A run of one client at these rates.
+fn run(rate: fn(At<'_>) -> f64) -> Run {
+    let scenario = Scenario {
+        targets: vec!["sqlite", "postgres"],
+        payloads: vec![1_000],
+        layouts: vec!["blob", "rows"],
+        compress: vec!["none"],
+        operations: vec!["read"],
+        noise: 0.000_1,
+        rate,
+        ..Scenario::default()
+    };
+    let mut run = scenario.run();
+    "connect".clone_into(&mut run.header.spec.experiment);
+    let word =
+        |layout: &str| AxisValue::Word(if layout == "blob" { "kept" } else { "per-request" }.to_owned());
+    run.header.spec.axes = [
+        ("connection".to_owned(), vec![word("blob"), word("rows")]),
+        ("clients".to_owned(), vec![AxisValue::Number(1)]),
+    ]
+    .into();
+    for cell in &mut run.header.cells {
+        let connection = word(cell.axes.word("layout").unwrap());
+        cell.axes =
+            Cell::new([("connection".to_owned(), connection), ("clients".to_owned(), AxisValue::Number(1))]);
+    }
+    run.header.overhead.clear();
+    run
+}
+
+fn twelve_times(at: At<'_>) -> f64 {
+    match (at.layout, at.target) {
+        ("blob", _) => 12_000.0,
+        (_, "sqlite") => 1_000.0,
+        _ => 4_800.0,
+    }
+}
+
+fn as_published(at: At<'_>) -> f64 {
+    if at.layout == "blob" { 10_000.0 } else { 4_000.0 }
+}
+
+#[test]
+fn another_factor_than_the_published_one_is_told_with_the_application_that_would_have_it() {
+    let summary = analyse(&run(twelve_times), Some(&INFO)).summary;
+    let told = summary.last().unwrap();
+    assert!(
+        told.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
+        "{told}"
+    );
+    assert!(told.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."), "{told}");
+    // 83 µs and 1 ms: with 935 µs more of each, 1.9 times; with 353 µs, 3.1 times. On PostgreSQL less than nothing would
+    // make it 3.1 times.
+    assert!(told.ends_with("it would be 3.1 to 1.9 times: 353 µs to 935 µs on SQLite."), "{told}");
+}
+
+#[test]
+fn the_published_factor_is_recognised() {
+    let summary = analyse(&run(as_published), Some(&INFO)).summary;
+    assert!(
+        summary.last().unwrap().ends_with("2.5 times as fast on PostgreSQL, which is the published shape."),
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
+    let mut run = run(twelve_times);
+    let plain = analyse(&run, Some(&INFO));
+    assert!(!terminal::render(&plain, &terminal::Options::default()).contains("more closely"));
+    for (n, trial) in run.trials.iter_mut().enumerate() {
+        let cell = &run.header.cells[trial.cell];
+        let Outcome::Measured(figures) = &mut trial.outcome else { panic!("{trial:?}") };
+        if cell.axes.word("connection").unwrap() == "per-request" {
+            // The median of the rounds is shown, whatever one of them had.
+            let off = if n == 0 { 100.0 } else { 1.0 };
+            figures.figures = vec![
+                Figure::new("close", Unit::Nanoseconds, 2_000.0 * off),
+                Figure::new("connect", Unit::Nanoseconds, 150_000.0 * off),
+                Figure::new("a figure of tomorrow", Unit::Bytes, 64_000.0),
+            ];
+        }
+    }
+    let summary = analyse(&run, Some(&INFO));
+    let text = terminal::render(&summary, &terminal::Options::default());
+    let (_, table) = text.split_once("Reads, more closely: means per request").unwrap();
+    assert!(table.contains("connect: until a new connection was ready; close: to say goodbye."), "{table}");
+    let lines: Vec<&str> = table.lines().filter(|line| line.contains("per-request  ")).take(2).collect();
+    for line in lines {
+        let shown: Vec<&str> = line.split("  ").map(str::trim).filter(|part| !part.is_empty()).collect();
+        assert_eq!(shown[2..], ["per-request", "150 µs", "2 µs", "64 kB"], "{line}");
+    }
+    assert!(markdown::render(&summary).contains("## Reads, more closely"));
+    assert!(json::render(&summary).contains("a figure of tomorrow"));
+    assert_eq!(csv::render(&summary).lines().next(), csv::render(&plain).lines().next());
+}

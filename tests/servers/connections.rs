@@ -1,0 +1,122 @@
+//! How a request gets its connection and how it says what it wants: `connect` and `bind` on every engine.
+
+use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
+use crate::support::{Place, with};
+use kurabe_testbed::testing;
+use serde_json::Value;
+
+/// The end of a command line that makes a run as short as it can be.
+const BRIEF: [&str; 6] = ["--requests", "60", "--records", "500", "--rounds", "1"];
+
+/// The named figures of a cell, in microseconds.
+fn figures(cell: &Value) -> Vec<(String, f64)> {
+    let figures = cell["figures"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let one = |figure: &Value| {
+        assert_eq!(figure["unit"], "nanoseconds", "{cell:#}");
+        (figure["name"].as_str().unwrap().to_owned(), figure["value"].as_f64().unwrap() / 1e3)
+    };
+    figures.iter().map(one).collect()
+}
+
+fn names(cell: &Value) -> Vec<String> {
+    figures(cell).into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole() {
+    for engine in SQL {
+        let Some(server) = testing::server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
+            continue;
+        };
+        // Somebody who has to prove who he is.
+        let made = if engine == "postgres" {
+            Some(String::new())
+        } else {
+            sql(&server, "", "CREATE USER 'jo'@'%' IDENTIFIED BY 'secret'; GRANT ALL ON kurabe.* TO 'jo'@'%'")
+        };
+        let url = match (&made, engine) {
+            (Some(_), "mysql" | "mariadb") => by(&server, "jo:secret", "kurabe"),
+            _ => by(&server, superuser(engine), "kurabe"),
+        };
+        let tls = with(&url, "tls=require");
+        let socket = with(&url, &format!("socket={}", server.socket().unwrap().display()));
+        let wrapped = with(&url, "client=driver");
+        let targets = [url.as_str(), &tls, &socket, &wrapped];
+        let place = Place::new();
+        let rest = ["--clients", "3", "--pool", "2"];
+        let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
+        let report = assert_all_verified(&place, &answer);
+        for cell in cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false) {
+            let expected: &[&str] =
+                match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {
+                    ("kept", _) => &[],
+                    ("pool", _) => &["wait"],
+                    (_, target) if target.contains("client=driver") => &["connect", "close"],
+                    (_, target) if target.contains("tls=require") => {
+                        &["connect", "reach", "TLS", "auth", "set-up", "close"]
+                    }
+                    _ => &["connect", "reach", "auth", "set-up", "close"],
+                };
+            assert_eq!(names(cell), expected, "{cell:#}");
+            let all = figures(cell);
+            let of =
+                |name: &str| all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| *value);
+            let parts = of("reach") + of("TLS") + of("auth") + of("set-up");
+            assert!(parts <= of("connect"), "{cell:#}");
+            // The whole service time holds them.
+            assert!(of("connect") <= cell["latency_us"]["max"].as_f64().unwrap(), "{cell:#}");
+            if expected.len() > 4 {
+                // What lies between the parts is ours, and little.
+                assert!(parts >= 0.5 * of("connect"), "{cell:#}");
+                let proved = of("auth") > 0.0;
+                assert_eq!(proved, engine != "postgres", "PostgreSQL trusts whoever comes: {cell:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_engine_is_read_by_new_connections_and_by_a_pool() {
+    for engine in ["sqlite:", "up:redis", "up:memcached"] {
+        let installed = kurabe_testbed::available();
+        let name = engine.trim_start_matches("up:");
+        if engine.starts_with("up:")
+            && !installed.iter().any(|(known, found)| *known == name && found.is_ok())
+        {
+            super::common::skip(&format!("{name} is not installed"));
+            continue;
+        }
+        let place = Place::new();
+        let answer = place.run(&[&["run", "connect", engine, "--clients", "1,4"], &BRIEF[..]].concat());
+        assert_all_verified(&place, &answer);
+        let text = place.run(&["report", "--format", "md"]).out;
+        assert!(text.contains("## Reads, more closely") && text.contains("| wait |"), "{text}");
+    }
+}
+
+#[test]
+fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
+    for engine in SQL {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let wrapped = with(server.url(), "client=driver");
+        let answer = place.run(&[&["run", "bind", server.url(), &wrapped, "sqlite:"], &BRIEF[..]].concat());
+        let report = assert_all_verified(&place, &answer);
+        // Three ways, two kinds of connections, three targets; and the baseline's repeat.
+        assert_eq!(cells(&report).len(), 19);
+    }
+    if let Some(server) = testing::server("memcached") {
+        let place = Place::new();
+        let answer = place.run(&[&["run", "bind", server.url(), "sqlite:"], &BRIEF[..]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        for cell in cells(&report) {
+            if cell["target"] == "memcached" {
+                assert_eq!(cell["status"], "unavailable", "{cell:#}");
+                assert_eq!(cell["reason"], "memcached has no statements to prepare");
+            } else {
+                assert_verified(cell);
+            }
+        }
+    }
+}
