@@ -64,6 +64,9 @@ impl Place {
             "PGDATABASE",
             "MYSQL_PWD",
             "REDISCLI_AUTH",
+            "VALKEYCLI_AUTH",
+            "COUCHDB_USER",
+            "COUCHDB_PASSWORD",
         ] {
             command.env_remove(name);
         }

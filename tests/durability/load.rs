@@ -20,6 +20,7 @@ pub(super) struct Target {
     driver: Arc<dyn Driver>,
     collection: Arc<Collection>,
     class: DurabilityClass,
+    stands_in: bool,
 }
 
 /// The clients of a target, at work.
@@ -35,7 +36,9 @@ impl Target {
         if let Some(class) = required {
             driver.require_durability(class).unwrap();
         }
-        let class = driver.describe().unwrap().durability.unwrap();
+        let facts = driver.describe().unwrap();
+        let class = facts.durability.unwrap();
+        let stands_in = ["FerretDB", "PouchDB Server"].contains(&facts.engine.as_str());
         let fields = vec![
             Field { name: "id", kind: FieldType::Int },
             Field { name: "data", kind: FieldType::Text { max: 100 } },
@@ -43,7 +46,12 @@ impl Target {
         let collection = Collection::new(format!("kurabe_{number}_crash"), fields, vec![0]);
         driver.namespace().unwrap().create(&collection).unwrap();
         let name = format!("{url} ({class})");
-        Self { name, driver: driver.into(), collection: Arc::new(collection), class }
+        Self { name, driver: driver.into(), collection: Arc::new(collection), class, stands_in }
+    }
+
+    /// Whether the server is not the engine itself but another that speaks its protocol.
+    pub(super) fn stands_in(&self) -> bool {
+        self.stands_in
     }
 
     pub(super) fn class(&self) -> DurabilityClass {
@@ -52,11 +60,29 @@ impl Target {
 
     /// Starts the clients.
     pub(super) fn load(&self) -> Load {
+        // Thousands of rows prove what hundreds of thousands would, and are asked for again sooner.
+        self.clients(CLIENTS, Duration::from_micros(500))
+    }
+
+    /// Starts clients that leave the server no pause.
+    pub(super) fn load_hard(&self) -> Load {
+        self.clients(4 * CLIENTS, Duration::ZERO)
+    }
+
+    fn clients(&self, clients: i64, pause: Duration) -> Load {
         let client = |number: i64| {
             let (driver, collection) = (Arc::clone(&self.driver), Arc::clone(&self.collection));
-            std::thread::spawn(move || write(&*driver, collection, number * MOST))
+            std::thread::spawn(move || write(&*driver, collection, number * MOST, pause))
         };
-        Load((0..CLIENTS).map(client).collect())
+        Load((0..clients).map(client).collect())
+    }
+
+    /// How many of the rows that were acknowledged are gone.
+    pub(super) fn lost(&self, acknowledged: &Acknowledged) -> usize {
+        let gone = self.missing(acknowledged).len();
+        let rows = acknowledged.iter().flatten().count();
+        tell(&format!("{}: {rows} acknowledged, {gone} of them gone", self.name));
+        gone
     }
 
     /// Holds the target, whose server is back, to what its class promises of the rows that were acknowledged.
@@ -120,7 +146,12 @@ impl Load {
 }
 
 /// Adds rows until the server is gone.
-fn write(driver: &dyn Driver, collection: Arc<Collection>, first: i64) -> Vec<(i64, Instant)> {
+fn write(
+    driver: &dyn Driver,
+    collection: Arc<Collection>,
+    first: i64,
+    pause: Duration,
+) -> Vec<(i64, Instant)> {
     let options = ConnectOptions { timeout: Duration::from_secs(20) };
     let mut session = driver.connect(&options).unwrap();
     let put = session.prepare(&Operation::Put { collection }).unwrap();
@@ -131,8 +162,7 @@ fn write(driver: &dyn Driver, collection: Arc<Collection>, first: i64) -> Vec<(i
             break;
         }
         acknowledged.push((key, Instant::now()));
-        // Thousands of rows prove what hundreds of thousands would, and are asked for again sooner.
-        std::thread::sleep(Duration::from_micros(500));
+        std::thread::sleep(pause);
     }
     acknowledged
 }

@@ -4,14 +4,15 @@ use crate::support::Answer;
 pub(super) use crate::support::with;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
 /// The engines with tables, users and passwords.
 pub(super) const SQL: [&str; 3] = ["mysql", "mariadb", "postgres"];
 /// Every engine that is a server.
-pub(super) const SERVERS: [&str; 4] = ["mysql", "mariadb", "postgres", "memcached"];
+pub(super) const SERVERS: [&str; 7] =
+    ["mysql", "mariadb", "postgres", "memcached", "redis", "mongodb", "couchdb"];
 
 /// The end of a command line that makes a run as short as it can be.
 pub(super) const BRIEF: [&str; 12] = [
@@ -65,7 +66,8 @@ pub(super) fn tell(why: &str) {
 pub(super) fn by(server: &Server, user: &str, database: &str) -> String {
     let (scheme, _) = server.url().split_once("://").unwrap();
     let at = if user.is_empty() { "" } else { "@" };
-    format!("{scheme}://{user}{at}127.0.0.1:{}/{database}", server.port())
+    let path = if database.is_empty() { String::new() } else { format!("/{database}") };
+    format!("{scheme}://{user}{at}127.0.0.1:{}{path}", server.port())
 }
 
 /// The user that the testbed makes.
@@ -118,13 +120,70 @@ pub(super) fn tables(server: &Server) -> Option<String> {
     )
 }
 
-/// Sends a request of one line to a memcached and gives the first line of the answer.
-pub(super) fn ask_memcached(server: &Server, request: &str) -> String {
+/// What is left of ours on a server, asked without the driver; empty where there is nothing, or no program to ask by.
+pub(super) fn left(engine: &str, server: &Server) -> String {
+    match engine {
+        "memcached" => ["kurabe_marker", "kurabe_claim"]
+            .map(|key| ask_line(server, &format!("get {key}")))
+            .into_iter()
+            .filter(|answer| answer != "END")
+            .collect(),
+        // There is nobody else in it.
+        "redis" => Some(ask_line(server, "DBSIZE")).filter(|answer| answer != ":0").unwrap_or_default(),
+        "couchdb" => lines_with_ours(&ask_http(server, "GET", "/_all_dbs")),
+        "mongodb" => lines_with_ours(&mongodb_collections(server)),
+        _ => tables(server).unwrap_or_default(),
+    }
+}
+
+fn lines_with_ours(text: &str) -> String {
+    text.lines().filter(|line| line.contains("kurabe_")).collect()
+}
+
+/// Sends a request of one line to a memcached or a Redis and gives the first line of the answer.
+pub(super) fn ask_line(server: &Server, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
     line.trim_end().to_owned()
+}
+
+/// Sends a request without a body to a `CouchDB` and gives the whole answer.
+pub(super) fn ask_http(server: &Server, method: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 20"), "{method} {path}: {answer}");
+    answer
+}
+
+/// The answer of a `MongoDB` to `listCollections` in the database of the testbed, as far as it is text.
+fn mongodb_collections(server: &Server) -> String {
+    // One document in one section of one message (OP_MSG, 2013).
+    let document =
+        b"\x10listCollections\0\x01\0\0\0\x08nameOnly\0\x01\x02$db\0\x07\0\0\0kurabe\0\0".as_slice();
+    let mut message = Vec::new();
+    for number in [0_u32, 1, 0, 2013, 0] {
+        message.extend(number.to_le_bytes());
+    }
+    message.push(0);
+    message.extend((document.len() as u32 + 4).to_le_bytes());
+    message.extend(document);
+    let length = message.len() as u32;
+    message[..4].copy_from_slice(&length.to_le_bytes());
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(&message).unwrap();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut answer = vec![0; u32::from_le_bytes(length) as usize - 4];
+    stream.read_exact(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    assert!(answer.contains("firstBatch"), "{answer}");
+    answer
 }
 
 /// The cells of a report: each with each operation.

@@ -19,7 +19,7 @@ fn fifty_clients_with_payloads_of_a_megabyte_fit_into_300_megabytes() {
     let rest =
         "--payload 1m --layout blob,rows --compress none --clients 50 --requests 150 --records 16 --rounds 1";
     let rest: Vec<&str> = rest.split(' ').collect();
-    for engine in ["postgres", "mysql"] {
+    for engine in ["postgres", "mysql", "redis"] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         let mut child = piped(&mut place.command(&session(&[server.url()], &rest)));

@@ -56,10 +56,11 @@ fn a_run_over_a_unix_socket_works_and_says_so() {
             if engine == "memcached" { options.on_socket_only() } else { options }
         };
         let Some(server) = testing::server_with(engine, socket_only) else { continue };
-        let url = if engine == "memcached" {
-            server.url().to_owned()
-        } else {
-            with(server.url(), &format!("socket={}", server.socket().unwrap().display()))
+        let url = match server.socket() {
+            _ if engine == "memcached" => server.url().to_owned(),
+            Some(socket) => with(server.url(), &format!("socket={}", socket.display())),
+            // HTTP.
+            None => continue,
         };
         let place = Place::new();
         let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
@@ -106,6 +107,7 @@ fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
         ("mariadb", &["max_connections=30"], "MariaDB ", "synced", "of 30 (max_connections)"),
         ("postgres", &["max_connections=30"], "PostgreSQL ", "synced", "of 30 (max_connections)"),
         ("memcached", &["c=60"], "memcached ", "memory", "of 60 (-c (maxconns))"),
+        ("redis", &["maxclients=60"], "Redis ", "memory", "of 60 (maxclients)"),
     ] {
         let chosen = |start: StartOptions| {
             options.iter().fold(start, |start, option| {

@@ -24,6 +24,7 @@ fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settin
         ("mariadb", "max_connections", 20, "max_connections"),
         // Fewer than this and it does not start.
         ("memcached", "c", 40, "maxconns"),
+        ("redis", "maxclients", 20, "maxclients"),
     ] {
         let Some(server) = testing::server_with(engine, |options| options.set(name, value)) else { continue };
         let place = Place::new();

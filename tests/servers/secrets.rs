@@ -35,7 +35,7 @@ struct Guarded {
 type OwnFile = (&'static str, fn(&Server) -> String, &'static str);
 
 /// One line, or a few, for each engine that has passwords.
-const GUARDED: [Guarded; 3] = [
+const GUARDED: [Guarded; 5] = [
     Guarded {
         engine: "mysql",
         user: "root",
@@ -59,6 +59,22 @@ const GUARDED: [Guarded; 3] = [
         clients: &["client=lean", "client=driver"],
         variable: Some("PGPASSWORD"),
         file: Some((".pgpass", pgpass, "kurabe")),
+    },
+    Guarded {
+        engine: "redis",
+        user: "",
+        database: "",
+        clients: &[""],
+        variable: Some("REDISCLI_AUTH"),
+        file: None,
+    },
+    Guarded {
+        engine: "couchdb",
+        user: "kurabe",
+        database: "",
+        clients: &[""],
+        variable: Some("COUCHDB_PASSWORD"),
+        file: None,
     },
 ];
 
@@ -133,10 +149,10 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     (answer, seen)
 }
 
-/// Runs on the guarded server and on a throwaway one, under watch: of the same engine where the password is in the URL
-/// alone. Elsewhere it holds for the throwaway server too, which has none, and the run is one with memcached.
+/// Runs on the guarded server and on a throwaway one of the same engine, under watch. The throwaway server has no password,
+/// whatever the environment and files of the user say of the engine's servers.
 fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
-    let up = format!("up:{}", if itself { "memcached" } else { guarded.engine });
+    let up = format!("up:{}", guarded.engine);
     let mut command = place.command(&session(&[url, &up], &BRIEF));
     command.envs(variable.map(|name| (name, PASSWORD)));
     let (answer, seen) = watched(command, itself);

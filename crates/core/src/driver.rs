@@ -38,7 +38,7 @@ pub trait Driver: Send + Sync {
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let found = facts.durability.map_or_else(|| "none".to_owned(), |found| format!("'{found}'"));
+        let found = facts.durability.map_or_else(|| "unknown".to_owned(), |found| format!("'{found}'"));
         let settings: Vec<String> =
             facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
         let because = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
@@ -243,7 +243,7 @@ impl DurabilityClass {
     /// What an acknowledged write may suffer, as a clause for a verdict.
     pub fn promise(self) -> &'static str {
         match self {
-            Self::Memory => "an acknowledged write is lost when the server stops",
+            Self::Memory => "an acknowledged write may be lost when the server stops",
             Self::OsCache => "an acknowledged write may be lost on power failure",
             Self::PeriodicSync => {
                 "about a second of acknowledged writes may be lost in a crash or on power failure"
@@ -295,7 +295,7 @@ pub struct ServerFacts {
     pub client: String,
     /// How it is reached: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
     pub transport: String,
-    /// What an acknowledged write survives; `None` where there are no writes to keep.
+    /// What an acknowledged write survives; `None` where that is unknown.
     pub durability: Option<DurabilityClass>,
     /// The settings that make it so.
     pub durability_settings: Vec<Setting>,

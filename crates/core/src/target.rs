@@ -18,7 +18,8 @@ pub struct TargetUrl {
     pub scheme: String,
     /// The user, where one is named.
     pub user: Option<String>,
-    /// The password, where one is given.
+    /// The password, where one is given; an empty one (`user:@host`) says that there is none, wherever else one could be
+    /// found.
     pub password: Option<Secret>,
     /// The host, without brackets.
     pub host: Option<String>,
@@ -129,14 +130,17 @@ impl TargetUrl {
     }
 }
 
-/// The URL without its password.
+/// The URL without its password, but for an empty one, which is no secret.
 impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.scheme)?;
-        if self.host.is_some() || self.user.is_some() || self.port.is_some() {
+        let no_password = self.password.as_ref().is_some_and(|password| password.expose().is_empty());
+        if self.host.is_some() || self.user.is_some() || self.port.is_some() || no_password {
             f.write_str("//")?;
-            if let Some(user) = &self.user {
-                write!(f, "{}@", utf8_percent_encode(user, ESCAPED))?;
+            if self.user.is_some() || no_password {
+                let user = self.user.as_deref().unwrap_or_default();
+                let colon = if no_password { ":" } else { "" };
+                write!(f, "{}{colon}@", utf8_percent_encode(user, ESCAPED))?;
             }
             match &self.host {
                 Some(host) if host.contains(':') && !host.contains(',') => write!(f, "[{host}]")?,
@@ -239,6 +243,17 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let error = TargetUrl::parse("postgres://bob:hunter2@db:x").unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_password_says_that_there_is_none_and_is_shown() {
+        for text in ["mysql://root:@127.0.0.1:3307/shop", "redis://:@127.0.0.1:1"] {
+            let url = parse(text);
+            assert_eq!(url.password.as_ref().map(Secret::expose), Some(""));
+            assert_eq!(url.to_string(), text);
+        }
+        assert_eq!(parse("redis://:@h").user, None);
+        assert_eq!(parse("redis://bob@h").password, None);
     }
 
     #[test]

@@ -228,7 +228,7 @@ fn the_durability_class_follows_the_settings() {
 fn what_a_user_may_not_read_is_unknown() {
     let Some(server) = testing::server("redis") else { return };
     assert_eq!(say(&server, "ACL SETUSER bob on >secret ~kurabe_* +@all -@admin -info"), "+OK");
-    let url = server.url().replacen("//", "//bob:secret@", 1);
+    let url = server.url().replacen("//:@", "//bob:secret@", 1);
     let facts = open(&url).describe().unwrap();
     assert_eq!((facts.durability, facts.limits.connections), (None, None));
     assert_eq!(facts.version, server.version(), "from the greeting");

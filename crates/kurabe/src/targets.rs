@@ -6,7 +6,7 @@ use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_engine::plan::Target;
-use kurabe_testbed::{Server, StartOptions};
+use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
 
 /// The scheme of a throwaway server: `up:postgres`.
@@ -96,7 +96,7 @@ fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<Open
         && refused.is_none()
         && facts.durability != Some(class)
     {
-        let found = facts.durability.map_or("none", DurabilityClass::name);
+        let found = facts.durability.map_or("unknown", DurabilityClass::name);
         let why = format!("the durability class was to be '{class}' and the server says '{found}'");
         return Err(Error::new(ErrorKind::Internal, why));
     }
@@ -138,7 +138,18 @@ pub(crate) fn up(url: &TargetUrl, durability: Option<DurabilityClass>, output: &
         }
     }
     output.note(&format!("starting a throwaway {} …", url.path));
-    kurabe_testbed::start(&url.path, &options).map_err(|e| Error::new(ErrorKind::Environment, e.to_string()))
+    kurabe_testbed::start(&url.path, &options).map_err(|error| not_started(&error))
+}
+
+/// Why there is no throwaway server: a setting that is none, or a target that cannot be used.
+fn not_started(error: &TestbedError) -> Error {
+    let kind = match error {
+        TestbedError::BadOption { .. } | TestbedError::UnknownEngine { .. } => ErrorKind::Usage,
+        TestbedError::NotInstalled { .. } => ErrorKind::NotFound,
+        TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
+        TestbedError::Io { .. } | TestbedError::Guard { .. } => ErrorKind::Environment,
+    };
+    Error::new(kind, error.to_string())
 }
 
 /// Those options of an `up:` URL that are the driver's: the rest are settings of the server.

@@ -105,8 +105,8 @@ pub(crate) fn held(sides: &Sides, words: &Words) -> Vec<String> {
     words.measure.clone().into_iter().chain(target).chain(others).collect()
 }
 
-/// What must be said of two targets whose acknowledged writes survive different things; none for one class, or
-/// where the operation writes nothing.
+/// What must be said of two targets whose acknowledged writes survive different things, or might, since that is
+/// unknown of one; none for one class, or where the operation writes nothing.
 pub(crate) fn promises(
     sides: &Sides,
     operation: &str,
@@ -117,7 +117,7 @@ pub(crate) fn promises(
     let Sides::Targets { a, b } = sides else { return None };
     let (first, second) = if winner == *b { (*b, *a) } else { (*a, *b) };
     let (one, other) = (targets.get(first)?.durability, targets.get(second)?.durability);
-    if one == other || !words.writes(operation) {
+    if one == other && one.is_some() || !words.writes(operation) {
         return None;
     }
     Some(format!(
@@ -148,7 +148,12 @@ pub(crate) fn caveat(
 
 /// What an acknowledged write survives, as a clause.
 pub(crate) fn promise(class: Option<DurabilityClass>) -> &'static str {
-    class.map_or("nothing is kept", DurabilityClass::promise)
+    class.map_or("what an acknowledged write survives is unknown", DurabilityClass::promise)
+}
+
+/// The class as a word.
+pub(crate) fn class_name(class: Option<DurabilityClass>) -> &'static str {
+    class.map_or("unknown", DurabilityClass::name)
 }
 
 /// A comparison as the report records it.

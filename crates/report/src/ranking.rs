@@ -32,10 +32,14 @@ pub(crate) fn ranking(field: &Field<'_>) -> Vec<String> {
     let all: Vec<usize> = (0..field.words.targets.len()).collect();
     for operation in &field.words.operations {
         let classes = classes(field, &all);
-        let mixed = operation.writes && classes.len() > 1;
+        // Of two targets of which it is unknown nobody can say that they promise the same.
+        let unknown = classes.get(&None).map_or(0, Vec::len);
+        let mixed = operation.writes && (classes.len() > 1 || unknown > 1);
         sentences.extend(field.fastest(&operation.name, &all, mixed));
         if mixed {
-            for (class, targets) in classes.iter().rev().filter(|(_, targets)| targets.len() > 1) {
+            for (class, targets) in
+                classes.iter().rev().filter(|(class, targets)| class.is_some() && targets.len() > 1)
+            {
                 let only = format!(" Where {}", promise(*class));
                 sentences.extend(field.fastest(&operation.name, targets, false).map(|text| {
                     let mut letters = text.chars();

@@ -253,7 +253,7 @@ pub(crate) fn trust(summary: &Summary) -> Vec<String> {
             target.durability_settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let settings =
             if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
-        let class = target.durability.map_or_else(|| "none".to_owned(), |class| class.to_string());
+        let class = crate::phrase::class_name(target.durability);
         let version = if target.version.is_empty() { String::new() } else { format!(" {}", target.version) };
         all.push(format!("Durability of {name}{version}: {class}: {}{settings}.", target.durability_promise));
     }

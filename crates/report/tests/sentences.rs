@@ -9,7 +9,7 @@ use kurabe_core::driver::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};
-use kurabe_report::{analyse, compare};
+use kurabe_report::{analyse, compare, terminal};
 
 fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
@@ -63,7 +63,7 @@ fn different_promises_are_never_ranked_in_silence() {
     let writes = verdict(&summary, "write", "target", 1_000);
     assert!(
         writes.sentence.ends_with(
-            ", but on memcached an acknowledged write is lost when the server stops, on PostgreSQL an acknowledged \
+            ", but on memcached an acknowledged write may be lost when the server stops, on PostgreSQL an acknowledged \
              write survives power failure."
         ),
         "{}",
@@ -87,6 +87,31 @@ fn a_winner_that_promises_more_has_no_but() {
         ),
         "{sentence}"
     );
+}
+
+#[test]
+fn a_promise_that_nobody_knows_is_unknown_and_like_no_other() {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
+    run.header.targets[0].facts.durability = None;
+    run.header.targets[2].facts.durability = None;
+    let summary = summary(&run);
+    assert_eq!(summary.targets[0].durability_promise, "what an acknowledged write survives is unknown");
+    let told = &summary.summary;
+    assert!(
+        told[0].ends_with(
+            "; but the targets promise different things: on SQLite and memcached what an acknowledged write survives \
+             is unknown; on PostgreSQL an acknowledged write survives power failure."
+        ),
+        "{}",
+        told[0]
+    );
+    assert!(!told.iter().any(|sentence| sentence.starts_with("Where what")), "{told:?}");
+    let both =
+        summary.verdicts.iter().find(|v| v.operation == "write" && v.a == "sqlite" && v.b == "memcached");
+    assert!(both.unwrap().reason.contains("durability differs"), "{both:?}");
+    let wide = terminal::Options { width: 500, color: false, details: true };
+    let text = terminal::render(&summary, &wide);
+    assert!(text.contains("unknown: what an acknowledged write survives is unknown"), "{text}");
 }
 
 #[test]

@@ -224,7 +224,7 @@ impl Engine for CouchDb {
         let who = match (&site.spec.password, is_stand_in(&site.installed.program)) {
             (Some(_), _) => format!("{ADMIN}@"),
             // Without an administrator everybody is one.
-            (None, true) => String::new(),
+            (None, true) => ":@".to_owned(),
             (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
         };
         format!("couchdb://{who}127.0.0.1:{}", site.port)

@@ -77,7 +77,8 @@ pub(crate) trait Engine: Sync {
     /// Its Unix socket, if it has one.
     fn socket(&self, site: &Site) -> Option<PathBuf>;
 
-    /// Where clients find it, without a password.
+    /// Where clients find it. A password that was chosen is not in it; where there is none, it says so
+    /// ([`Site::no_password`]) to clients that would look for one elsewhere.
     fn url(&self, site: &Site) -> String;
 
     /// The signal that ends it. Its data goes with it, so none is given time to save them: that takes some servers
@@ -121,6 +122,12 @@ impl Site {
     /// A program that belongs to the server's and lies beside it, like `initdb` beside `postgres`.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.installed.program.with_file_name(name)
+    }
+
+    /// What stands behind the user in the URL of a server without a password. Else clients take the one that the
+    /// environment or a file of the user's has for other servers, and this one refuses it.
+    pub fn no_password(&self) -> &'static str {
+        if self.spec.password.is_none() { ":" } else { "" }
     }
 
     /// Writes a file that only the server's user can read: it may hold a password.

@@ -18,7 +18,9 @@ pub(crate) fn tail(path: &Path, password: Option<&str>) -> String {
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    // A program that was told a wrong option says which, and then everything that it knows.
+    let said = text.lines().take_while(|line| !line.starts_with("Usage of "));
+    let lines: Vec<&str> = said.filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
     match password {
         Some(password) if !password.is_empty() => last.replace(password, "***"),
@@ -38,6 +40,13 @@ mod tests {
         let tail = tail(file.path(), Some("secret"));
         assert_eq!(tail.lines().count(), LINES);
         assert!(tail.ends_with("line 49 ***"), "{tail}");
+    }
+
+    #[test]
+    fn what_a_program_says_of_its_options_is_left_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "no such option: -x\nUsage of a:\n  -y\n\tsomething\n").unwrap();
+        assert_eq!(tail(file.path(), None), "no such option: -x");
     }
 
     #[test]

@@ -77,6 +77,6 @@ impl Engine for MariaDb {
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("mariadb://root@127.0.0.1:{}/kurabe", site.port)
+        format!("mariadb://root{}@127.0.0.1:{}/kurabe", site.no_password(), site.port)
     }
 }

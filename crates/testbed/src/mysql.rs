@@ -148,6 +148,6 @@ impl Engine for MySql {
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("mysql://root@127.0.0.1:{}/kurabe", site.port)
+        format!("mysql://root{}@127.0.0.1:{}/kurabe", site.no_password(), site.port)
     }
 }

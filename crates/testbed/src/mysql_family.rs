@@ -29,7 +29,7 @@ pub(crate) const RESERVED: &[&str] = &[
     "user",
 ];
 
-/// What makes tables of InnoDB of that durability class, for both.
+/// What makes tables of InnoDB of that durability class, for both; and those of MyISAM where they can be.
 pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     match class {
         // Written to the system at each commit; the longest time that there is between syncs.
@@ -37,6 +37,7 @@ pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)]
             ("innodb_flush_log_at_trx_commit", "2"),
             ("innodb_flush_log_at_timeout", "2700"),
             ("sync_binlog", "0"),
+            ("myisam_recover_options", "BACKUP,FORCE"),
         ],
         "periodic-sync" => &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")],
         "synced" => &[("innodb_flush_log_at_trx_commit", "1"), ("sync_binlog", "1")],

@@ -66,6 +66,16 @@ impl Engine for Redis {
         ]
     }
 
+    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
+        match class {
+            "memory" => &[("appendonly", "no")],
+            "os-cache" => &[("appendonly", "yes"), ("appendfsync", "no")],
+            "periodic-sync" => &[("appendonly", "yes"), ("appendfsync", "everysec")],
+            "synced" => &[("appendonly", "yes"), ("appendfsync", "always")],
+            _ => &[],
+        }
+    }
+
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
         let data = site.data();
         std::fs::create_dir_all(&data)
@@ -114,7 +124,8 @@ impl Engine for Redis {
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("{}://127.0.0.1:{}", self.name, site.port)
+        let nobody = if site.no_password().is_empty() { "" } else { ":@" };
+        format!("{}://{nobody}127.0.0.1:{}", self.name, site.port)
     }
 }
 

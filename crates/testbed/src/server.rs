@@ -86,7 +86,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where clients find it, on 127.0.0.1, without a password: `postgres://kurabe@127.0.0.1:PORT/kurabe`.
+    /// Where clients find it, on 127.0.0.1, without a password that was chosen: `postgres://kurabe@127.0.0.1:PORT/kurabe`;
+    /// where there is none, with an empty one if clients would look for one elsewhere: `mysql://root:@127.0.0.1:PORT/kurabe`.
     pub fn url(&self) -> &str {
         &self.facts.url
     }

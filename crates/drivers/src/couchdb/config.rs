@@ -42,9 +42,12 @@ impl Config {
         }
         let port = url.port.unwrap_or(if tls.is_some() { PORT_TLS } else { PORT });
         let place = Place::Tcp { host, port };
+        // `couchdb://:@host` is for nobody, whoever the environment names.
+        let nobody = url.user.is_none() && url.password.as_ref().is_some_and(|text| text.expose().is_empty());
+        let variable = |name: &str| variable(name).filter(|_| !nobody);
         let user = url.user.clone().or_else(|| variable("COUCHDB_USER"));
         let password = url.password.clone().or_else(|| variable("COUCHDB_PASSWORD").map(Secret::new));
-        let authorization = match (&user, password) {
+        let authorization = match (&user, password.filter(|_| !nobody)) {
             (None, None) => None,
             (None, Some(_)) if url.password.is_none() => None,
             (None, Some(_)) => {
@@ -166,6 +169,8 @@ mod tests {
     fn a_url_without_a_user_needs_none() {
         let url = TargetUrl::parse("couchdb://h").unwrap();
         assert!(Config::new(&url, &|_| None).unwrap().authorization.is_none());
+        let nobody = config("couchdb://:@h").unwrap();
+        assert!(nobody.user.is_none() && nobody.authorization.is_none());
     }
 
     #[test]

@@ -12,7 +12,11 @@ pub(super) fn of_ureq(error: ureq::Error, config: &Config) -> Error {
     let place = &config.place;
     let at = |error: Error| error.context(format!("CouchDB at {place}"));
     match error {
-        ureq::Error::Io(error) => at(of_io(&error, config)),
+        ureq::Error::Io(error) => match of_io(&error, config) {
+            // It says where already.
+            error if error.kind() == ErrorKind::Unreachable => error,
+            error => at(error),
+        },
         ureq::Error::Rustls(error) => at(of_tls(&error)),
         ureq::Error::Timeout(_) => {
             Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))

@@ -114,7 +114,7 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
         "Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned(),
     );
     if let Some(reason) = &deployment.no_transactions {
-        notes.push(format!("Layout rows is left out: {reason}."));
+        notes.push(format!("Several documents cannot be added all or none: {reason}."));
     }
     Ok(ServerFacts {
         engine: deployment.engine.to_owned(),

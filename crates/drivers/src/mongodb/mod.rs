@@ -117,7 +117,7 @@ impl Driver for Mongo {
         }
         let settings: Vec<String> =
             facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
-        let found = facts.durability.map_or("none", DurabilityClass::name);
+        let found = facts.durability.map_or("unknown", DurabilityClass::name);
         Err(Error::unsupported(format!(
             "the durability class of this {} is '{found}' ({}), and no write concern makes it '{class}'",
             facts.engine,

@@ -222,26 +222,28 @@ impl Durability {
         class
     }
 
-    /// MySQL manual, "MyISAM Startup Options"; `flush` syncs a table's files at the end of each statement, and
-    /// otherwise they have been written by then.
+    /// A row is in the table's data file when its statement ends. The index and the number of rows are written only once
+    /// no other statement writes to the table, nor waits to (`mi_lock_database` in `storage/myisam`, where `flush` syncs
+    /// the files too): after a crash the rows are there for those who have the table repaired, and for nobody else.
+    /// MySQL manual, "MyISAM Startup Options".
     fn myisam(&self, notes: &mut Vec<String>) -> DurabilityClass {
-        let recovers =
-            !matches!(self.get("myisam_recover_options").to_ascii_uppercase().as_str(), "" | "OFF");
-        notes.push(if recovers {
-            "A crash in the middle of a write leaves a MyISAM table that the server repairs when it opens it.".into()
-        } else {
-            "A crash of the server leaves a MyISAM table whose acknowledged rows may not be found until REPAIR TABLE \
-             (myisam_recover_options = OFF)."
-                .into()
-        });
-        if self.get("delay_key_write").eq_ignore_ascii_case("ALL") && !recovers {
+        if matches!(self.get("myisam_recover_options").to_ascii_uppercase().as_str(), "" | "OFF") {
             notes.push(
-                "delay_key_write=ALL keeps indexes in the server: after its crash every table must be repaired."
+                "A crash of the server leaves a MyISAM table whose acknowledged rows are not all found until REPAIR TABLE; \
+                 the server repairs it by itself with myisam_recover_options = BACKUP,FORCE."
                     .into(),
             );
             return DurabilityClass::Memory;
         }
-        if self.on("flush") { DurabilityClass::Synced } else { DurabilityClass::OsCache }
+        notes.push(
+            "A crash in the middle of a write leaves a MyISAM table that the server repairs when it opens it.".into(),
+        );
+        if self.on("flush") {
+            notes.push(
+                "flush = ON syncs a table's files when no other statement waits to write to it.".into(),
+            );
+        }
+        DurabilityClass::OsCache
     }
 
     /// MariaDB Knowledge Base, "Aria System Variables" and "Aria Group Commit": each statement ends with a commit in
@@ -313,9 +315,10 @@ mod tests {
         let late = ("delay_key_write", "ALL");
         let soft = ("aria_group_commit", "soft");
         for (engine, settings, expected) in [
-            ("MyISAM", vec![("flush", "OFF")], OsCache),
-            ("MyISAM", vec![("flush", "ON")], Synced),
-            ("MyISAM", vec![late, ("myisam_recover_options", "OFF")], Memory),
+            ("MyISAM", vec![("flush", "ON")], Memory),
+            ("MyISAM", vec![("myisam_recover_options", "OFF")], Memory),
+            ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], OsCache),
+            ("MyISAM", vec![("flush", "ON"), ("myisam_recover_options", "BACKUP,FORCE")], OsCache),
             ("MyISAM", vec![late, ("myisam_recover_options", "BACKUP,QUICK")], OsCache),
             ("Aria", vec![("aria_group_commit", "none")], Synced),
             ("Aria", vec![("aria_group_commit", "hard")], Synced),

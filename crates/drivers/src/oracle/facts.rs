@@ -183,12 +183,18 @@ fn durability<'a>(
         wait == "FORCE_WAIT" || (wait != "NOWAIT" && !write.split(',').any(|word| word.trim() == "NOWAIT"))
     });
     if !waits {
-        notes.push(
-            "Commits do not wait for the redo log, which is written within some three seconds: a crash of the \
-             server alone loses as much."
-                .to_owned(),
-        );
-        return DurabilityClass::PeriodicSync;
+        let batches = get("commit_logging").eq_ignore_ascii_case("BATCH")
+            || write.split(',').any(|word| word.trim() == "BATCH");
+        // A session of ours that is told not to wait is told not to batch either.
+        let (when, class) = if batches && asked.is_none() {
+            ("within some three seconds", DurabilityClass::Memory)
+        } else {
+            ("soon after", DurabilityClass::PeriodicSync)
+        };
+        notes.push(format!(
+            "Commits do not wait for the redo log, which is written {when}: a crash of the server alone loses as much."
+        ));
+        return class;
     }
     match level {
         "MAXIMUM PROTECTION" | "MAXIMUM AVAILABILITY" => DurabilityClass::Replicated,
@@ -229,10 +235,14 @@ mod tests {
 
     #[test]
     fn the_class_follows_the_settings() {
-        use DurabilityClass::{PeriodicSync, Replicated, Synced};
+        use DurabilityClass::{Memory, PeriodicSync, Replicated, Synced};
         assert_eq!(class(None, &[], ""), Synced);
         assert_eq!(class(None, &[("commit_wait", "NOWAIT")], ""), PeriodicSync);
-        assert_eq!(class(None, &[("commit_write", "BATCH, nowait")], ""), PeriodicSync);
+        assert_eq!(class(None, &[("commit_write", "IMMEDIATE, nowait")], ""), PeriodicSync);
+        // Three seconds are no promise of about one.
+        assert_eq!(class(None, &[("commit_write", "BATCH, nowait")], ""), Memory);
+        assert_eq!(class(None, &[("commit_wait", "NOWAIT"), ("commit_logging", "BATCH")], ""), Memory);
+        assert_eq!(class(None, &[("commit_logging", "BATCH")], ""), Synced);
         assert_eq!(class(None, &[("commit_write", "IMMEDIATE,WAIT")], ""), Synced);
         assert_eq!(class(None, &[("commit_wait", "FORCE_WAIT"), ("commit_write", "NOWAIT")], ""), Synced);
         assert_eq!(class(Some(true), &[("commit_wait", "NOWAIT")], ""), Synced);

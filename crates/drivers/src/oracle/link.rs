@@ -229,7 +229,8 @@ pub(crate) fn alter_session(by_language: bool, wait_for_redo: Option<bool>) -> O
     }
     match wait_for_redo {
         Some(true) => settings.extend(["COMMIT_LOGGING = IMMEDIATE", "COMMIT_WAIT = WAIT"]),
-        Some(false) => settings.extend(["COMMIT_LOGGING = BATCH", "COMMIT_WAIT = NOWAIT"]),
+        // IMMEDIATE, so that the log writer is told of each commit: of those that it batches it knows after three seconds.
+        Some(false) => settings.extend(["COMMIT_LOGGING = IMMEDIATE", "COMMIT_WAIT = NOWAIT"]),
         None => {}
     }
     (!settings.is_empty()).then(|| format!("ALTER SESSION SET {}", settings.join(" ")))

@@ -61,9 +61,10 @@ impl Config {
             Ok(seconds) if (1..=LONGEST).contains(&seconds) => Ok(seconds),
             _ => Err(usage(format!("ttl={text} is no number of seconds from 1 to {LONGEST}"))),
         });
-        let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(Secret::new);
+        let named = |name: &str| variable(name).map(Secret::new);
         let password =
             url.password.clone().or_else(|| named("REDISCLI_AUTH")).or_else(|| named("VALKEYCLI_AUTH"));
+        let password = password.filter(|password| !password.expose().is_empty());
         if url.user.is_some() && password.is_none() {
             return Err(usage("a user is named without a password".to_owned())
                 .hint("give it in the URL or in REDISCLI_AUTH"));
@@ -103,6 +104,8 @@ mod tests {
         assert_eq!(socket.place, Place::Unix("/run/v.sock".into()));
         assert_eq!(socket.password.as_ref().map(Secret::expose), Some("pw"));
         assert!(!config("rediss://h", None).unwrap().tls.is_off());
+        // As redis://:@h says, there is none.
+        assert!(config("redis://:@h", Some("pw")).unwrap().password.is_none());
     }
 
     #[test]

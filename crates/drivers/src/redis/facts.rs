@@ -100,12 +100,22 @@ fn engine(info: &BTreeMap<String, String>, greeting: &Greeting) -> (String, Stri
 }
 
 /// `always`: the log is synced before the answer is sent. Nothing is concluded from a setting that is not known.
+/// Source: `flushAppendOnlyFile` in `src/aof.c`.
 fn durability(config: &Config) -> Option<DurabilityClass> {
-    match (config.get("appendonly")?.as_str(), config.get("appendfsync").map(String::as_str)) {
-        ("no", _) => Some(DurabilityClass::Memory),
-        ("yes", Some("always")) => Some(DurabilityClass::Synced),
-        ("yes", Some("everysec")) => Some(DurabilityClass::PeriodicSync),
-        ("yes", Some("no")) => Some(DurabilityClass::OsCache),
+    let set = |name: &str| config.get(name).map(String::as_str);
+    let synced = match (set("appendonly")?, set("appendfsync")) {
+        ("no", _) => return Some(DurabilityClass::Memory),
+        ("yes", Some("no")) => return Some(DurabilityClass::OsCache),
+        ("yes", Some("always")) => DurabilityClass::Synced,
+        ("yes", Some("everysec")) => DurabilityClass::PeriodicSync,
+        _ => return None,
+    };
+    match (set("no-appendfsync-on-rewrite")?, synced) {
+        ("no", _) => Some(synced),
+        // While a child of the server saves, nothing is synced; and the server starts children by itself.
+        ("yes", DurabilityClass::Synced) => Some(DurabilityClass::OsCache),
+        // Besides, what is to be synced may wait in the server itself, which its crash takes.
+        ("yes", _) => Some(DurabilityClass::Memory),
         _ => None,
     }
 }
@@ -119,11 +129,19 @@ fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32
             set("save")
         ));
     }
-    if matches!(durability, Some(DurabilityClass::Synced | DurabilityClass::PeriodicSync))
-        && set("no-appendfsync-on-rewrite") == "yes"
-    {
-        notes
-            .push("while the log is rewritten it is not synced (no-appendfsync-on-rewrite = yes)".to_owned());
+    if set("appendonly") == "yes" && matches!(set("appendfsync"), "always" | "everysec") {
+        if set("no-appendfsync-on-rewrite") == "yes" {
+            notes.push(
+                "while the server saves a snapshot or rewrites its log, the log is not synced (no-appendfsync-on-rewrite = yes)"
+                    .to_owned(),
+            );
+        }
+        if set("appendfsync") == "everysec" {
+            notes.push(
+                "while the log is being synced, writes are acknowledged and kept in the server for up to two seconds: its crash alone takes as much"
+                    .to_owned(),
+            );
+        }
     }
     if !matches!(set("maxmemory-policy"), "" | "noeviction") && !matches!(set("maxmemory"), "" | "0") {
         notes.push(format!(
@@ -167,19 +185,28 @@ mod tests {
 
     #[test]
     fn the_class_is_what_the_settings_say() {
-        for (appendonly, appendfsync, class) in [
-            ("no", "always", Some(DurabilityClass::Memory)),
-            ("yes", "always", Some(DurabilityClass::Synced)),
-            ("yes", "everysec", Some(DurabilityClass::PeriodicSync)),
-            ("yes", "no", Some(DurabilityClass::OsCache)),
-            ("yes", "sometimes", None),
-            ("perhaps", "always", None),
+        for (appendonly, appendfsync, on_rewrite, class) in [
+            ("no", "always", "no", Some(DurabilityClass::Memory)),
+            ("yes", "always", "no", Some(DurabilityClass::Synced)),
+            ("yes", "everysec", "no", Some(DurabilityClass::PeriodicSync)),
+            ("yes", "no", "no", Some(DurabilityClass::OsCache)),
+            ("yes", "always", "yes", Some(DurabilityClass::OsCache)),
+            ("yes", "everysec", "yes", Some(DurabilityClass::Memory)),
+            ("yes", "no", "yes", Some(DurabilityClass::OsCache)),
+            ("yes", "sometimes", "no", None),
+            ("yes", "always", "perhaps", None),
+            ("perhaps", "always", "no", None),
         ] {
-            let config = config(&[("appendonly", appendonly), ("appendfsync", appendfsync)]);
-            assert_eq!(durability(&config), class, "{appendonly} {appendfsync}");
+            let config = config(&[
+                ("appendonly", appendonly),
+                ("appendfsync", appendfsync),
+                ("no-appendfsync-on-rewrite", on_rewrite),
+            ]);
+            assert_eq!(durability(&config), class, "{appendonly} {appendfsync} {on_rewrite}");
         }
         assert_eq!(durability(&config(&[("appendfsync", "always")])), None);
         assert_eq!(durability(&config(&[("appendonly", "yes")])), None);
+        assert_eq!(durability(&config(&[("appendonly", "yes"), ("appendfsync", "always")])), None);
     }
 
     #[test]

@@ -121,7 +121,9 @@ fn a_storage_engine_may_be_named() {
         for client in CLIENTS {
             let url = by(&server, client);
             let driver = open(&with(&url, "engine=MyISAM")).unwrap();
-            assert_eq!(driver.describe().unwrap().durability, Some(DurabilityClass::OsCache));
+            // As it comes, MariaDB repairs such a table after a crash, and MySQL does not.
+            let class = if engine == "mysql" { DurabilityClass::Memory } else { DurabilityClass::OsCache };
+            assert_eq!(driver.describe().unwrap().durability, Some(class));
             let mut namespace = driver.namespace().unwrap();
             namespace.create(&table("kurabe_engine")).unwrap();
             namespace.remove("kurabe_engine").unwrap();

@@ -12,7 +12,7 @@ use std::process::Command;
 /// The server's URL for another user.
 fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
     let mut url = TargetUrl::parse(server.url()).unwrap();
-    url.user = None;
+    (url.user, url.password) = (None, None);
     let (scheme, rest) = url.to_string().split_once("//").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let url = with(&format!("{scheme}//{user}@{rest}"), &format!("client={client}"));
     if options.is_empty() { url } else { with(&url, options) }

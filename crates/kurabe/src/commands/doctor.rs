@@ -43,7 +43,7 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
     let facts = &target.facts;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<14} {value}");
+        let _ = writeln!(text, "  {name:<15} {value}");
     };
     line("reachable", &format!("yes, by {}", facts.transport));
     line("version", &format!("{} {}", facts.engine, facts.version));

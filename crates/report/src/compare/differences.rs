@@ -65,9 +65,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         note(format!("version of {name}"), a.version.clone(), b.version.clone());
         note(format!("client of {name}"), a.client.clone(), b.client.clone());
         note(format!("transport to {name}"), a.transport.clone(), b.transport.clone());
-        let class = |class: Option<kurabe_core::driver::DurabilityClass>| {
-            class.map_or_else(|| "none".to_owned(), |class| class.to_string())
-        };
+        let class = |class| crate::phrase::class_name(class).to_owned();
         note(format!("durability of {name}"), class(a.durability), class(b.durability));
         let merged = |target: &crate::summary::TargetSummary| {
             let mut all: BTreeMap<String, String> = target.settings.clone();

@@ -76,6 +76,9 @@ pub(crate) struct Ghost<'a> {
     pub points: &'a [(f64, f64)],
 }
 
+/// How far beyond the figures a chart follows their intervals, as a factor.
+const BEYOND: f64 = 3.0;
+
 /// What all panels of an operation share.
 pub(crate) struct Frame<'a> {
     pub view: View,
@@ -94,10 +97,16 @@ impl<'a> Frame<'a> {
         ghosts: Vec<Ghost<'a>>,
     ) -> Option<Self> {
         let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
-        let measured = cells().filter_map(|(_, cell)| view.figure(cell)).flat_map(|(a, b, c)| [a, b, c]);
+        let measured: Vec<_> = cells().filter_map(|(_, cell)| view.figure(cell)).collect();
         let published =
             ghosts.iter().flat_map(|ghost| ghost.points).map(|(_, rate)| ghost_figure(view, *rate));
-        let values: Vec<f64> = measured.chain(published).collect();
+        let figures: Vec<f64> = measured.iter().map(|(figure, ..)| *figure).chain(published).collect();
+        // An interval of two rounds may span more decades than all figures together, which are what is to be seen: such a
+        // bar ends at the edge.
+        let (least, most) = range(figures.iter().copied(), 4.0)?;
+        let ends =
+            measured.iter().flat_map(|(_, low, high)| [low.max(least / BEYOND), high.min(most * BEYOND)]);
+        let values: Vec<f64> = figures.iter().copied().chain(ends).collect();
         Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, ghosts })
     }
 

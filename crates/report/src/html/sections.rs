@@ -134,7 +134,7 @@ pub(super) fn targets(page: &mut String, summary: &Summary) {
 
 fn one_target(page: &mut String, target: &TargetSummary, name: &str) {
     let _ = writeln!(page, "<h3>{} {}</h3>\n<dl>", Escaped(name), Escaped(&target.version));
-    let class = target.durability.map_or("none", kurabe_core::driver::DurabilityClass::name);
+    let class = crate::phrase::class_name(target.durability);
     entry(page, "Durability", &format!("{class}: {}", target.durability_promise));
     if !target.durability_settings.is_empty() {
         entry(page, "because", &settings(&target.durability_settings));
