@@ -41,7 +41,8 @@ fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
             all.insert(target[member].as_str().unwrap().to_owned());
         }
         for member in ["settings", "durability_settings"] {
-            all.extend(target[member].as_object().unwrap().keys().cloned());
+            // Short ones are words and letters that any text holds: `flush`, `w`.
+            all.extend(target[member].as_object().unwrap().keys().filter(|name| name.len() > 9).cloned());
         }
         all.extend(target["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()));
     }

@@ -160,7 +160,8 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
 
 fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> Result<()> {
     let store = stores.first().map_or("", String::as_str);
-    facts.settings.push(Setting::new("store", if store.is_empty() { "unknown" } else { store }));
+    let adapter = if store.is_empty() { "unknown" } else { store };
+    facts.settings.push(Setting::new("pouchdb-adapters", adapter));
     facts.notes.push("it stands in for CouchDB: its figures are not those of Apache CouchDB".to_owned());
     facts.durability = match store {
         "leveldb" => {

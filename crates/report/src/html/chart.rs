@@ -77,7 +77,7 @@ pub(crate) struct Ghost<'a> {
 }
 
 /// How far beyond the figures a chart follows their intervals, as a factor.
-const BEYOND: f64 = 3.0;
+const BEYOND: f64 = 100.0;
 
 /// What all panels of an operation share.
 pub(crate) struct Frame<'a> {
