@@ -32,6 +32,11 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
              which syncs each commit: internal/backends/sqlite/metadata/pool/uri.go in its source.)"
                 .to_owned(),
         );
+        notes.push(
+            "With that backend a document is found by its _id through an index where the _id is text; where it is a whole \
+             number, each request reads the whole collection."
+                .to_owned(),
+        );
         return DurabilityClass::OsCache;
     }
     let default = default.as_ref();

@@ -31,7 +31,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     while !stop.load(Ordering::SeqCst) {
         if let Some(why) = server.died() {
             return Err(
-                Error::new(ErrorKind::Environment, format!("the server ended by itself: {why}")).into()
+                Error::new(ErrorKind::ConnectionLost, format!("the server ended by itself: {why}")).into()
             );
         }
         std::thread::sleep(Duration::from_millis(100));

@@ -283,7 +283,8 @@ impl Guard {
         };
         self.running = None;
         let tail = self.tail(&self.site.log());
-        report(&Report::Died(format!("it ended with {status}; its log ends with:\n{tail}")));
+        let log = if tail.is_empty() { String::new() } else { format!("; its log ends with:\n{tail}") };
+        report(&Report::Died(format!("it ended with {status}{log}")));
     }
 
     /// Stops the server and removes its folder. What cannot be removed is left to the next sweep.
