@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_settings_and_the_engine_that_would_do() {
-        let server = server(&[("innodb_flush_log_at_trx_commit", "1")]);
+        let server = server(&[("innodb_flush_log_at_trx_commit", "1"), ("myisam_recover_options", "FORCE")]);
         let error = server.refusal(OsCache).to_string();
         assert!(error.contains("innodb_flush_log_at_trx_commit = 1"), "{error}");
         assert!(error.contains("add engine=MyISAM"), "{error}");
