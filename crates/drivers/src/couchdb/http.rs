@@ -7,11 +7,15 @@
 
 use super::config::Config;
 use super::errors;
+use crate::wire::Place;
 use kurabe_core::{Error, Result};
 use std::io::Read as _;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use ureq::http::{Method, Request};
+use ureq::http::{Method, Request, Uri};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, AsSendBody};
 
 /// Bytes of each of a connection's two buffers: enough for any head of a request and most answers, and 64 MB for a
@@ -19,6 +23,46 @@ use ureq::{Agent, AsSendBody};
 const BUFFER: usize = 32 * 1024;
 /// As long as a run may leave a session alone between two requests.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+/// Where the one server of a client is, looked up once: `ureq` by itself looks its host up before every request, even one
+/// that goes over a connection which is there, and in a thread of its own where that may take a limited time only.
+#[derive(Debug, Default)]
+struct Known {
+    found: OnceLock<Vec<SocketAddr>>,
+    lookup: DefaultResolver,
+}
+
+impl Known {
+    fn of(place: &Place) -> Self {
+        let known = Self::default();
+        if let Place::Tcp { host, port } = place
+            && let Ok(address) = host.parse::<IpAddr>()
+        {
+            let _ = known.found.set(vec![SocketAddr::new(address, *port)]);
+        }
+        known
+    }
+}
+
+impl Resolver for Known {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let Some(found) = self.found.get() else {
+            let found = self.lookup.resolve(uri, config, timeout)?;
+            let _ = self.found.set(found.to_vec());
+            return Ok(found);
+        };
+        let mut addresses = self.empty();
+        for address in found {
+            addresses.push(*address);
+        }
+        Ok(addresses)
+    }
+}
 
 /// A client of one server. Its answer's bytes stay until the next request.
 pub(super) struct Client {
@@ -52,7 +96,7 @@ impl Client {
             builder = builder.tls_config(tls.clone());
         }
         Self {
-            agent: builder.build().new_agent(),
+            agent: Agent::with_parts(builder.build(), DefaultConnector::default(), Known::of(&config.place)),
             config: Arc::clone(config),
             url: String::new(),
             answer: Vec::new(),

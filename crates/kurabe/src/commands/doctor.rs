@@ -69,11 +69,12 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
         line(
             "connections",
             &format!(
-                "{} free of {} ({}): {verdict} for {} clients",
+                "{} free of {} ({}): {verdict} for {} client{}",
                 units::count(free),
                 units::count(limit.most),
                 limit.set_by,
-                units::count(clients)
+                units::count(clients),
+                if clients == 1 { "" } else { "s" }
             ),
         );
     }

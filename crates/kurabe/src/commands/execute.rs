@@ -240,10 +240,11 @@ fn planned(
         (None, None) => "as long as the requests take".to_owned(),
     };
     let mut text = format!(
-        "{} on {}: {} cells and the baseline's repeat × {} × {} rounds, {time}",
+        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}",
         spec.experiment,
         names.join(", "),
         units::count(available as u64),
+        if available == 1 { "" } else { "s" },
         spec.operations.join(", "),
         spec.rounds
     );
@@ -274,7 +275,11 @@ fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> S
         } else {
             names.join(", ")
         };
-        let _ = write!(text, "\nnot available: {} {shown}: {reason}", targets[target].name);
+        let _ = write!(
+            text,
+            "\nnot available: {}: {reason}",
+            format!("{} {shown}", targets[target].name).trim_end()
+        );
     }
     text
 }
