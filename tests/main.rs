@@ -7,3 +7,4 @@ mod program;
 mod sabotage;
 mod servers;
 mod support;
+mod web;

@@ -319,6 +319,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         began: Instant::now(),
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
+        observer: None,
     };
     let mut trials = Vec::new();
     runner

@@ -6,6 +6,7 @@ mod cells;
 pub(crate) mod common;
 mod disk;
 mod ends;
+mod load;
 mod memory;
 mod reach;
 mod refusals;

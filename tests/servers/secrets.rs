@@ -199,6 +199,7 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
             &["report", "--format", "md"],
             &["report", "--format", "csv"],
             &["report", "--format", "json"],
+            &["report", "--format", "ab"],
             &["report", "--output", "-"],
             &["report", "--format", "json", "--anonymise"],
             &["report", "--format", "md", "--leave-out", guarded.engine],

@@ -25,6 +25,10 @@ const SERVERS: &[Server] = &[
     },
     Server { engine: "postgres", package: "postgresql", there: postgres },
     Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
+    // No servers: tools that other people put load on web servers with.
+    Server { engine: "ab", package: "apache2-utils", there: || on_path("ab") },
+    Server { engine: "wrk", package: "wrk", there: || on_path("wrk") },
+    Server { engine: "curl", package: "curl", there: || on_path("curl") },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::collection::Collection;
 use crate::error::{Error, Result};
+use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,17 @@ pub trait Driver: Send + Sync {
     /// Whether the protocol lets a client send requests before the answers to earlier ones have come, and the client
     /// in use does.
     fn pipelining(&self) -> Support;
+
+    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), and no database: its
+    /// sessions can [`ask`](Session::ask), and it keeps its own data.
+    fn is_application(&self) -> bool {
+        false
+    }
+
+    /// Where its server listens, for whoever looks what the server's processes do meanwhile.
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Elsewhere("its driver does not say where it listens".to_owned())
+    }
 
     /// Has every later connection acknowledge writes in this durability class, by what a session may set. Settings
     /// of the server are its owner's and are left alone.
@@ -89,6 +101,18 @@ pub trait Session: Send {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
+
+    /// Asks an application that serves experiments for a page, and replaces what is in `out` by it. `last` says that this
+    /// connection is asked nothing more, so that the application may close it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the target [is none](Driver::is_application);
+    /// [`NotFound`](crate::ErrorKind::NotFound) where it has no such page or record; the reason that it gives where it
+    /// could not do what was asked, with HTTP's status as code.
+    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        let _ = (page, last, out);
+        Err(Error::unsupported("a database has no pages"))
     }
 
     /// Gives a prepared operation back, on the server too where it keeps one.

@@ -2,7 +2,7 @@
 
 use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 use std::time::Duration;
 
@@ -17,6 +17,17 @@ pub trait Experiment: Sync {
     /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) where the values of the
     /// cell do not go together, with the reason.
     fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>>;
+
+    /// The work of one cell on a target that is [an application](crate::driver::Driver::is_application): each
+    /// transaction is one page of it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the experiment has no such form.
+    fn workload_via(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        let _ = (cell, dataset);
+        let name = self.info().name;
+        Err(Error::unsupported(format!("{name} is not driven through an application")))
+    }
 }
 
 /// What is known of an experiment before it runs. Help, docs, charts and the test matrix come from it.
@@ -103,6 +114,17 @@ pub trait Workload: Send + Sync {
         1
     }
 
+    /// Further transactions that an application serves beside the operations: by them a client that is not the
+    /// application can hold it to what it said.
+    fn further_pages(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What a client has to know to verify an application's answers: names and numbers.
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Mean bytes handed to the database for one record, after compression and encoding.
     fn stored_bytes(&self) -> Option<u64>;
 
@@ -179,6 +201,15 @@ pub trait Transaction: Send {
     /// the request begins, so it is not timed.
     fn draw(&mut self);
 
+    /// Chooses this record: in place of [`Transaction::draw`], where a client of an application names one.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) where the transaction chooses itself.
+    fn choose(&mut self, key: u64) -> Result<()> {
+        let _ = key;
+        Err(Error::usage("this page chooses its record itself"))
+    }
+
     /// Does the work: this is what is timed. Allocates nothing.
     ///
     /// # Errors
@@ -190,6 +221,12 @@ pub trait Transaction: Send {
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self) -> Result<()>;
+
+    /// Appends what the last `run` read or wrote, in the form that `docs/app.openapi.yaml` describes: the body of an
+    /// application's answer. Called after a `check` that found all right.
+    fn answer(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"done\n");
+    }
 
     /// Rows that the server has acknowledged so far: what it must count after the trial. Reads leave it at 0.
     fn rows_written(&self) -> u64 {

@@ -13,6 +13,7 @@ pub mod driver;
 pub mod error;
 pub mod experiment;
 pub mod load;
+pub mod observation;
 pub mod operation;
 pub mod run;
 pub mod secret;

@@ -6,6 +6,7 @@ use crate::axis::{AxisValue, Cell};
 use crate::driver::{DurabilityClass, ServerFacts};
 use crate::error::ErrorKind;
 use crate::load::Arrivals;
+use crate::observation::Observation;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -203,6 +204,9 @@ pub struct Measurement {
     pub writes_verified: u64,
     /// Time to prepare the trial and to check it afterwards, in nanoseconds.
     pub around_ns: u64,
+    /// What client, server and machine did meanwhile; `None` where nobody looked, as in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Box<Observation>>,
 }
 
 /// What an open loop shows beside service times.

@@ -4,6 +4,7 @@
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
 
 mod account;
+pub mod application;
 pub mod couchdb;
 pub mod info;
 pub mod memcached;

@@ -1,7 +1,9 @@
 //! Every driver there is. Help, docs, the support matrix and the test matrix are made from this table.
 
+use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
-use kurabe_core::driver::Driver;
+use kurabe_core::driver::{Driver, ServerFacts};
+use kurabe_core::run::PublishingClause;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 
@@ -16,12 +18,21 @@ pub static DRIVERS: &[&DriverInfo] = &[
     &crate::memcached::INFO,
     &crate::couchdb::INFO,
     &crate::oracle::INFO,
+    &crate::application::INFO,
     &crate::null::INFO,
 ];
 
 /// The driver that a scheme names.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
     DRIVERS.iter().copied().find(|driver| driver.schemes.contains(&scheme))
+}
+
+/// The clause of a licence that restricts publishing figures of what a target said of itself: of its own engine, or of the
+/// engine behind an application.
+pub fn clause(scheme: &str, facts: &ServerFacts) -> Option<PublishingClause> {
+    let engine = engine_behind(&facts.engine);
+    let behind = || DRIVERS.iter().find(|driver| driver.engine == engine)?.clause(facts);
+    find(scheme)?.clause(facts).or_else(behind)
 }
 
 /// Every scheme, in the order of [`DRIVERS`].

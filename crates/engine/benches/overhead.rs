@@ -59,6 +59,7 @@ fn row(payload: &str, operation: &str) {
                 seed: run as u64,
                 cancel: &AtomicBool::new(false),
                 progress: &AtomicU64::new(0),
+                observer: None,
             };
             let measured =
                 trial.run(|done| workload.after(operation.name, &mut *house.session, done)).unwrap();

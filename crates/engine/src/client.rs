@@ -35,6 +35,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) schedule: Option<Schedule>,
     pub(crate) duration: Option<Duration>,
     pub(crate) gate: Gate,
+    /// Where clients that have ended stand until the others have too: what is seen then is seen with all connections open.
+    pub(crate) finish: Gate,
     /// Set when one client failed or the user asked to stop: all end at their next transaction.
     pub(crate) stop: AtomicBool,
     pub(crate) cancel: &'a AtomicBool,
@@ -88,7 +90,7 @@ impl<'a> Worker<'a> {
         Self { shared, transaction, session: None, quota, outcome }
     }
 
-    /// Runs the client from its connection to its last transaction. Reports to the gate exactly once, whatever
+    /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
     /// happens, or the others would wait for ever.
     pub(crate) fn run(mut self) -> Outcome {
         let ready = self.ready();
@@ -101,6 +103,8 @@ impl<'a> Worker<'a> {
             let measured = self.measure(start);
             self.note(measured);
         }
+        self.shared.finish.report();
+        let _ = self.shared.finish.pass();
         self.outcome.done.rows_written = self.transaction.rows_written();
         if let Some(session) = self.session.take() {
             // The trial is over and its figures are taken: a goodbye that fails changes nothing.

@@ -15,12 +15,15 @@ enum State {
 
 pub(crate) struct Gate {
     state: Mutex<(usize, State)>,
+    /// For the clients.
     changed: Condvar,
+    /// For the coordinator: a client that reports must not wake all those that wait already.
+    reported: Condvar,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new((0, State::Closed)), changed: Condvar::new() }
+        Self { state: Mutex::new((0, State::Closed)), changed: Condvar::new(), reported: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, (usize, State)> {
@@ -31,14 +34,14 @@ impl Gate {
     /// A client has come as far as it will: ready, or dead.
     pub(crate) fn report(&self) {
         self.lock().0 += 1;
-        self.changed.notify_all();
+        self.reported.notify_one();
     }
 
     /// Waits until so many clients have reported.
     pub(crate) fn wait_for_reports(&self, clients: usize) {
         let mut state = self.lock();
         while state.0 < clients {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.reported.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -128,6 +128,7 @@ mod tests {
                 reads_verified: 0,
                 writes_verified: 0,
                 around_ns: 0,
+                observed: None,
             })
         }
     }

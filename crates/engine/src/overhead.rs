@@ -60,6 +60,7 @@ pub fn measure(
                 seed: spec.seed,
                 cancel,
                 progress: &AtomicU64::new(0),
+                observer: None,
             };
             let measured = trial
                 .run(|done| workload.after(operation.name, &mut *house.session, done))

@@ -2,7 +2,7 @@
 
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::driver::{Driver, Limit, ServerFacts, Support};
-use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop};
+use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -65,7 +65,7 @@ fn cell(
     target: &Target,
     axes: Cell,
 ) -> Result<CellRecord> {
-    let made = experiment.workload(&axes, &dataset(spec, index));
+    let made = workload(experiment, spec, index, target, &axes);
     let (unavailable, stored_bytes) = match made {
         Ok(workload) if workload.pipeline() > 1 && Load::of(&axes) != Load::Closed => {
             let reason = "in an open loop each arrival is one request, so that none are sent together";
@@ -81,6 +81,25 @@ fn cell(
 /// What the cells of a target share.
 pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
     Dataset { seed: spec.seed, records: spec.records, slot: target }
+}
+
+/// The work of a cell on a target.
+///
+/// # Errors
+/// As for [`Experiment::workload`] and, where the target is an application, [`Experiment::workload_via`].
+pub fn workload(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    index: usize,
+    target: &Target,
+    axes: &Cell,
+) -> Result<Box<dyn Workload>> {
+    let dataset = dataset(spec, index);
+    if target.driver.is_application() {
+        experiment.workload_via(axes, &dataset)
+    } else {
+        experiment.workload(axes, &dataset)
+    }
 }
 
 /// Why the target cannot do what a cell demands; `None` where it can.

@@ -2,7 +2,7 @@
 //! tables in the way.
 
 use crate::house::House;
-use crate::plan::{Target, dataset};
+use crate::plan::{Target, workload};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, RunSpec};
@@ -26,7 +26,7 @@ pub fn check(
 ) -> Result<()> {
     for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
         let target = &targets[cell.target];
-        let demand = experiment.workload(&cell.axes, &dataset(spec, cell.target))?.demand();
+        let demand = workload(experiment, spec, cell.target, target, &cell.axes)?.demand();
         let clients = demand.connections;
         if let Some(limit) = &target.facts.limits.connections {
             let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
@@ -82,7 +82,7 @@ pub fn room(
 ) -> Result<()> {
     for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
         let Some(house) = &mut houses[cell.target] else { continue };
-        let demand = experiment.workload(&cell.axes, &dataset(spec, cell.target))?.demand();
+        let demand = workload(experiment, spec, cell.target, &targets[cell.target], &cell.axes)?.demand();
         for collection in demand.operations.iter().filter_map(Operation::collection) {
             house
                 .namespace

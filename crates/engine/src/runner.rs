@@ -4,11 +4,12 @@ use crate::event::Event;
 use crate::highest::Objective;
 use crate::house::House;
 use crate::order;
-use crate::plan::{self, Target, dataset};
+use crate::plan::{self, Target};
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
+use kurabe_core::observation::Observer;
 use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -35,6 +36,8 @@ pub struct Runner<'a> {
     pub cancel: &'a AtomicBool,
     /// Transactions completed in the current trial.
     pub progress: &'a AtomicU64,
+    /// Who looks what machine, client and server do during each trial.
+    pub observer: Option<&'a dyn Observer>,
 }
 
 /// How long the highest rate is searched for where no time is given.
@@ -151,7 +154,7 @@ impl Runner<'_> {
     ) -> Result<kurabe_core::run::Measurement, Failure> {
         let around = Instant::now();
         let target = &self.targets[cell.target];
-        let workload = self.experiment.workload(&cell.axes, &dataset(self.spec, cell.target))?;
+        let workload = plan::workload(self.experiment, self.spec, cell.target, target, &cell.axes)?;
         let house = match house {
             Some(house) => house,
             None => house.insert(House::open(target, cell.target, self.targets.len(), self.run)?),
@@ -177,6 +180,7 @@ impl Runner<'_> {
                 seed,
                 cancel: self.cancel,
                 progress: self.progress,
+                observer: self.observer,
             };
             trial.run(|done| workload.after(operation.name, &mut *house.session, done))
         };

@@ -8,6 +8,7 @@ use crate::schedule::{self, Schedule};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
 use kurabe_core::load::Arrivals;
+use kurabe_core::observation::{Observation, Observer, Watch};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
@@ -47,6 +48,8 @@ pub struct Trial<'a> {
     pub cancel: &'a AtomicBool,
     /// Transactions completed so far, for whoever watches.
     pub progress: &'a AtomicU64,
+    /// Who looks what machine, client and server do meanwhile.
+    pub observer: Option<&'a dyn Observer>,
 }
 
 /// How a trial's load is offered.
@@ -95,11 +98,12 @@ impl Trial<'_> {
             schedule: self.schedule()?,
             duration: self.stop.duration,
             gate: Gate::new(),
+            finish: Gate::new(),
             stop: AtomicBool::new(false),
             cancel: self.cancel,
             progress: self.progress,
         };
-        let (outcomes, cpu) = self.run_clients(&shared, clients)?;
+        let Ended { outcomes, cpu, observed } = self.run_clients(&shared, clients)?;
         let figures = Figures::of(outcomes);
         if let Some(error) = figures.error {
             return Err(Failure { error, mismatches: figures.mismatches });
@@ -140,6 +144,7 @@ impl Trial<'_> {
                 + checked.records_read_back,
             writes_verified: checked.writes_counted,
             around_ns: 0,
+            observed: observed.map(Box::new),
         })
     }
 
@@ -159,7 +164,7 @@ impl Trial<'_> {
         Ok(Some(Schedule::new(&plan)))
     }
 
-    fn run_clients(&self, shared: &Shared<'_>, clients: usize) -> Result<(Vec<ClientOutcome>, Duration)> {
+    fn run_clients(&self, shared: &Shared<'_>, clients: usize) -> Result<Ended> {
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(clients);
             let mut refused = None;
@@ -192,6 +197,8 @@ impl Trial<'_> {
             }
             shared.gate.wait_for_reports(threads.len());
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
+            let watch =
+                self.observer.filter(|_| !abandon).map(|observer| observer.begin(&self.driver.endpoint()));
             let cpu = process_cpu();
             if abandon {
                 shared.gate.abandon();
@@ -199,8 +206,11 @@ impl Trial<'_> {
                 let open = shared.schedule.is_some();
                 shared.gate.open(if open { LEAD + LEAD_EACH * clients as u32 } else { Duration::ZERO });
             }
-            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            shared.finish.wait_for_reports(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
+            let observed = watch.map(Watch::end);
+            shared.finish.open(Duration::ZERO);
+            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             if let Some(error) = refused {
                 return Err(error);
             }
@@ -211,9 +221,17 @@ impl Trial<'_> {
                         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
                 })
                 .collect();
-            Ok((outcomes?, cpu))
+            Ok(Ended { outcomes: outcomes?, cpu, observed })
         })
     }
+}
+
+/// What all clients of a trial did.
+struct Ended {
+    outcomes: Vec<ClientOutcome>,
+    /// CPU time of the whole process.
+    cpu: Duration,
+    observed: Option<Observation>,
 }
 
 /// Runs a client; a panic in it (some drivers have them) fails the trial and nothing else.
@@ -226,8 +244,10 @@ fn guarded(
     catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);
-            // Whether it had reported is not known; one report too many only opens the gate for clients that stop.
+            // Whether it had reported is not known; one report too many only opens the gate for clients that stop, and one
+            // end too many lets them close early.
             shared.gate.report();
+            shared.finish.report();
             panicked(&format!("client {}", client.index), &*panic)
         },
     )

@@ -137,6 +137,7 @@ fn measure_until(
         seed: 3,
         cancel,
         progress: &AtomicU64::new(0),
+        observer: None,
     };
     trial.run(|done| workload.after("read", &mut *house.session, done))
 }

@@ -134,6 +134,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         began: Instant::now(),
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
+        observer: None,
     };
     let mut trials = Vec::new();
     runner

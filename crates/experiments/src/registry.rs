@@ -4,8 +4,12 @@ use kurabe_core::experiment::Experiment;
 use kurabe_core::{Error, Result, units};
 
 /// All experiments, in the order in which they are listed.
-pub static EXPERIMENTS: &[&dyn Experiment] =
-    &[&crate::session::SessionStore, &crate::point::PointRead, &crate::point::PointWrite];
+pub static EXPERIMENTS: &[&dyn Experiment] = &[
+    &crate::session::SessionStore,
+    &crate::kv::KeyValue,
+    &crate::point::PointRead,
+    &crate::point::PointWrite,
+];
 
 /// The experiment of this name.
 ///

@@ -69,7 +69,7 @@ impl Request {
     }
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
-        let targets: Vec<String> = ["target", "more-targets"]
+        let targets: Vec<String> = ["target", "more-targets", "via"]
             .iter()
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()

@@ -63,7 +63,7 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
             name: name.clone(),
             url: url.to_string(),
             scheme: reached.scheme.clone(),
-            publishing: kurabe_drivers::registry::find(&reached.scheme).and_then(|info| info.clause(&facts)),
+            publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             facts: facts.clone(),
         });
         opened.targets.push(Target { name, driver, facts, claims, refused });

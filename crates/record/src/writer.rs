@@ -193,6 +193,7 @@ mod tests {
             reads_verified: 0,
             writes_verified: 0,
             around_ns: 0,
+            observed: None,
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -1,6 +1,7 @@
 //! From a recorded run to all that a report says of it.
 
 use crate::advice::{Advice, advice, together};
+use crate::bounds;
 use crate::comparison::{Sides, compare};
 use crate::figures::figures;
 use crate::noise::Noise;
@@ -63,6 +64,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         overhead,
         scope: scope(run, &words, rounds, count),
         publishing: publishing::sentences(&targets, &words),
+        bounds: bounds::sentences(&words, &cells),
         notes: notes(run, &words, &cells, &targets),
         summary,
         details,

@@ -6,6 +6,7 @@
 //! - each level of each other axis with the axis's baseline, the remaining axes at their baselines;
 //! - each target with each other, all axes at their baselines.
 
+use crate::attribution::{Bound, Confidence};
 use crate::noise::Noise;
 use crate::summary::{CellFigures, Status, VerdictResult};
 use crate::words::Words;
@@ -40,6 +41,28 @@ pub(crate) struct Comparison {
     /// Why there is no ratio.
     pub why_not: Option<String>,
     pub rounds: u32,
+    /// What bound the two sides, where that was looked at.
+    pub bounds: [Option<SideBound>; 2],
+}
+
+/// What bound one side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SideBound {
+    pub bound: Bound,
+    pub confidence: Confidence,
+    /// The client's CPU as a share of what it may use.
+    pub client_busy: f64,
+}
+
+impl SideBound {
+    fn of(cell: &CellFigures) -> Option<Self> {
+        let attribution = cell.attribution.as_ref()?;
+        Some(Self {
+            bound: attribution.bound_by,
+            confidence: attribution.confidence,
+            client_busy: attribution.client_busy,
+        })
+    }
 }
 
 /// The rates of two cells in the rounds in which both were measured, in the order of the rounds.
@@ -168,6 +191,7 @@ fn judge_pair(
         detectable: None,
         why_not: None,
         rounds: 0,
+        bounds: [a, b].map(|cell| cell.and_then(SideBound::of)),
     };
     let (Some(a), Some(b)) = (ok(a), ok(b)) else {
         comparison.why_not = Some(why_not(&comparison.sides, words, a, b));
@@ -187,10 +211,28 @@ fn judge_pair(
             };
             comparison.detectable = minimum_detectable_ratio(&ratio, floor);
             comparison.ratio = Some(ratio);
+            lower_bound(&mut comparison, words, [a, b]);
         }
         Err(_) => comparison.why_not = Some("they were never measured in the same round".to_owned()),
     }
     comparison
+}
+
+/// A target whose client was full could do more than its figure says: that it is slower does not follow.
+fn lower_bound(comparison: &mut Comparison, words: &Words, sides: [&CellFigures; 2]) {
+    let Sides::Targets { a, b } = comparison.sides else { return };
+    let (loser, target) = match comparison.result {
+        VerdictResult::Faster => (sides[1], b),
+        VerdictResult::Slower => (sides[0], a),
+        _ => return,
+    };
+    if loser.is_lower_bound() {
+        comparison.result = VerdictResult::NotComparable;
+        let name = &words.targets[target];
+        comparison.why_not = Some(format!(
+            "on {name} the client was full, so that its figure is a lower bound of what {name} can do"
+        ));
+    }
 }
 
 fn ok(cell: Option<&CellFigures>) -> Option<&CellFigures> {

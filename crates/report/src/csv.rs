@@ -38,6 +38,9 @@ const FIGURES: &[&str] = &[
     "dispatch_lag_p99_us",
     "backlog",
     "dropped",
+    "saturated_confidence",
+    "saturated_evidence",
+    "suspect",
 ];
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
@@ -106,6 +109,12 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         number(open.and_then(|open| open.dispatch_lag_p99_us)),
         whole(open.map(|open| open.backlog)),
         whole(open.map(|open| open.dropped)),
+    ]);
+    let attribution = cell.attribution.as_ref();
+    row.extend([
+        attribution.map_or_else(String::new, |attribution| attribution.confidence.name().to_owned()),
+        attribution.map_or_else(String::new, |attribution| attribution.evidence.clone()),
+        attribution.and_then(|attribution| attribution.suspect.clone()).unwrap_or_default(),
     ]);
     row
 }

@@ -57,8 +57,14 @@ impl Disguise {
             }
         }
         for trial in &mut hidden.trials {
-            if let Outcome::Failed { kind, reason, .. } = &mut trial.outcome {
-                neutral(*kind).clone_into(reason);
+            match &mut trial.outcome {
+                Outcome::Failed { kind, reason, .. } => neutral(*kind).clone_into(reason),
+                // Programs' and threads' names are the engine's own.
+                Outcome::Measured(measured) => {
+                    if let Some(observed) = &mut measured.observed {
+                        observed.without_names();
+                    }
+                }
             }
         }
         hidden

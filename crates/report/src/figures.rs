@@ -1,8 +1,10 @@
 //! The figures of each cell and operation, out of its trials.
 
-use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Verified};
+use crate::attribution;
+use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
+use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
 use kurabe_stats::{Histogram, IntervalSettings, interval_of_median, mix};
 use std::collections::BTreeMap;
@@ -56,11 +58,14 @@ fn of_cell(
         retries: 0,
         durability: facts.and_then(|facts| facts.durability),
         saturated: None,
+        attribution: None,
+        observed: Vec::new(),
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
         by_round: BTreeMap::new(),
         target_index: cell.target,
+        totals: None,
     };
     if let Some(reason) = &cell.unavailable {
         figures.reason = Some(reason.clone());
@@ -86,8 +91,18 @@ fn of_cell(
     } else {
         figures.status = Status::Ok;
         fill(&mut figures, &measured, seed);
+        figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
+        figures.observed =
+            measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
+        let bound = figures.attribution.as_ref().and_then(|attribution| attribution.bound_by.saturated());
+        figures.saturated = bound.map(str::to_owned);
     }
     figures
+}
+
+/// An observation without its time axis.
+fn bare(observed: &Observation) -> Observation {
+    Observation { samples: Vec::new(), ..observed.clone() }
 }
 
 /// Why a cell has no figures although it was tried. One failed trial is enough: a cell whose answers were wrong once
@@ -146,6 +161,13 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
     }
     figures.latency_us = latency(&service);
+    figures.totals = Some(Box::new(Totals {
+        clients: measured.values().map(|m| m.clients).max().unwrap_or(1),
+        completed: measured.values().map(|m| m.completed).sum(),
+        failed: figures.failed_operations,
+        elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
+        service,
+    }));
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);

@@ -42,8 +42,15 @@ pub(crate) fn nanos(ns: f64) -> String {
 }
 
 /// A share in percent: `0.4 %`, `12 %`.
+/// From tenfold on a factor, which is easier to grasp.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", percent_number(share))
+    if share >= 99.0 {
+        "a factor of more than 100".to_owned()
+    } else if share >= 9.0 {
+        format!("a factor of {:.0}", share + 1.0)
+    } else {
+        format!("{} %", percent_number(share))
+    }
 }
 
 /// The number of a percentage: one decimal below 2, none above.
@@ -160,6 +167,9 @@ mod tests {
         assert_eq!(moment(1_772_374_000), "2026-03-01 14:06 UTC");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
+        assert_eq!(percent(8.5), "850 %");
+        assert_eq!(percent(41.2), "a factor of 42");
+        assert_eq!(percent(1e14), "a factor of more than 100");
         assert_eq!(command_line(&["kurabe".into(), "a b".into(), "it's".into()]), "kurabe 'a b' 'it'\\''s'");
     }
 }

@@ -8,12 +8,14 @@
 //! | module | answers |
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`] | how is it shown |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`] | how is it shown |
 //! | [`View`] | what is shown of a run, where that is not all |
 //! | [`compare`] | what differs between two runs |
 
 mod advice;
 mod analysis;
+pub mod attribution;
+mod bounds;
 mod comparison;
 mod disguise;
 mod figures;
@@ -31,6 +33,7 @@ mod table;
 mod view;
 mod words;
 
+pub mod ab;
 pub mod compare;
 pub mod csv;
 pub mod html;

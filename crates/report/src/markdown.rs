@@ -25,6 +25,10 @@ pub fn render(summary: &Summary) -> String {
         }
         text += &markdown_table(&table);
     }
+    if !summary.bounds.is_empty() {
+        text += "## What bound it\n\n";
+        items(&mut text, &summary.bounds);
+    }
     let lacking = lacking(summary);
     if !lacking.is_empty() {
         text += "## Without figures\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- | --- |\n";

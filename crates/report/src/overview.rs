@@ -1,5 +1,6 @@
 //! What holds for the run as a whole: what was tested, and what a reader must know of it.
 
+use crate::bounds;
 use crate::format::{capital, figure, list, micros};
 use crate::phrase::rounds;
 use crate::summary::{CellFigures, Status, TargetSummary};
@@ -65,6 +66,7 @@ pub(crate) fn notes(
         notes.push(format!("{answers} wrong."));
     }
     notes.extend(open_loop(words, cells));
+    notes.extend(bounds::suspects(words, cells));
     for (target, name) in targets.iter().zip(&words.targets) {
         notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));
     }

@@ -1,5 +1,6 @@
 //! One comparison in words.
 
+use crate::attribution::{Bound, Confidence};
 use crate::comparison::{Comparison, Sides};
 use crate::format::{capital, figure, list, percent, percent_number};
 use crate::summary::{TargetSummary, VerdictRecord, VerdictResult};
@@ -205,7 +206,9 @@ pub(crate) fn sentence(comparison: &Comparison, words: &Words, targets: &[Target
             let caveat = winner_of(&comparison.sides, won)
                 .and_then(|winner| caveat(&comparison.sides, &comparison.operation, winner, words, targets))
                 .map_or_else(String::new, |caveat| format!(", {caveat}"));
-            format!("{operations} are {how}{caveat}")
+            let because =
+                because(&[comparison], won, words).map_or_else(String::new, |clause| format!(", {clause}"));
+            format!("{operations} are {how}{because}{caveat}")
         }
         VerdictResult::Indistinguishable => {
             let seen = comparison.detectable.map_or_else(String::new, |least| {
@@ -222,6 +225,45 @@ pub(crate) fn sentence(comparison: &Comparison, words: &Words, targets: &[Target
         }
     };
     capital(&format!("{lead}{text}."))
+}
+
+/// Why one target is faster than another, from what bound them: what the slower one waited for, and that the faster one
+/// could be faster still where the client was full on it. `won`: the first side is the faster. Nothing where the values
+/// compared do not agree.
+pub(crate) fn because(told: &[&Comparison], won: bool, words: &Words) -> Option<String> {
+    let Sides::Targets { a, b } = told.first()?.sides else { return None };
+    let (winner, loser) = if won { (0, 1) } else { (1, 0) };
+    let name = &words.targets[if won { b } else { a }];
+    let bounds: Option<Vec<_>> = told.iter().map(|comparison| comparison.bounds[loser]).collect();
+    let bounds = bounds?;
+    let first = *bounds.first()?;
+    let one = bounds.iter().all(|side| side.bound == first.bound);
+    let sure = bounds.iter().all(|side| side.confidence == Confidence::High);
+    let client = bounds.iter().map(|side| side.client_busy).sum::<f64>() / bounds.len() as f64;
+    let at = format!("the client was at {:.0} %", client * 100.0);
+    let why = match first.bound {
+        Bound::ServerCpu => Some(format!("{name}'s server CPU was full; {at}")),
+        Bound::ProcessCpu => Some(format!("{name}'s CPU, which is the client's, was full")),
+        Bound::Disk => Some(format!("{name} waited for storage; {at}")),
+        Bound::Network => Some(format!("{name}'s requests spent their time on the way; {at}")),
+        Bound::Locks => Some(format!("{name}'s sessions waited within it, for locks; {at}")),
+        Bound::Latency if sure => {
+            Some(format!("a round trip to {name} takes longer, with nothing full; {at}"))
+        }
+        Bound::Latency | Bound::ClientCpu | Bound::Load | Bound::NotKnown => None,
+    };
+    let why = why
+        .filter(|_| one)
+        .map(|why| format!("{} {why}", if sure { "because" } else { "most likely because" }));
+    let least = told
+        .iter()
+        .all(|comparison| comparison.bounds[winner].is_some_and(|side| side.bound == Bound::ClientCpu));
+    let least = least.then(|| {
+        let name = &words.targets[if won { a } else { b }];
+        format!("and that is the least, since on {name} the client was full")
+    });
+    let parts: Vec<String> = why.into_iter().chain(least).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Which target won, where targets were compared.

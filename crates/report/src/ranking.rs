@@ -92,6 +92,7 @@ impl<'a> Field<'a> {
                     range(self.words, &lacking)
                 ))
             })
+            .chain(targets.iter().filter_map(|target| self.unranked(operation, *target)))
             .collect();
         let absent: String = absent.concat();
         let caveat = if mixed { self.caveat(targets) } else { String::new() };
@@ -104,14 +105,35 @@ impl<'a> Field<'a> {
         Some(capital(&text))
     }
 
+    /// Where a target is not ranked, since its client was full.
+    fn unranked(&self, operation: &str, target: usize) -> Option<String> {
+        let count = self.words.chart_axis().map_or(1, |axis| axis.values.len());
+        let full: Vec<usize> = (0..count)
+            .filter(|x| self.cell(operation, target, *x).is_some_and(CellFigures::is_lower_bound))
+            .collect();
+        if full.is_empty() {
+            return None;
+        }
+        let place = range(self.words, &full);
+        let place = if place.is_empty() { place } else { format!(" {place}") };
+        let name = &self.words.targets[target];
+        Some(format!(
+            "; {name} is not ranked{place}, where the client was full and its figure is a lower bound"
+        ))
+    }
+
     /// At each horizontal value the targets that no other beats; values with the same leaders together. Values where
     /// nothing could be told (fewer than two targets with figures, or no difference at all) are left out.
     fn leads(&self, operation: &str, targets: &[usize]) -> Vec<Lead> {
         let count = self.words.chart_axis().map_or(1, |axis| axis.values.len());
         let mut leads: Vec<Lead> = Vec::new();
         for x in 0..count {
-            let measured: Vec<usize> =
-                targets.iter().copied().filter(|target| self.rate(operation, *target, x).is_some()).collect();
+            // A lower bound has no place in a ranking: what it stands for may be first or last.
+            let measured: Vec<usize> = targets
+                .iter()
+                .copied()
+                .filter(|target| self.cell(operation, *target, x).is_some_and(|cell| !cell.is_lower_bound()))
+                .collect();
             let leaders: Vec<usize> = measured
                 .iter()
                 .copied()
@@ -140,11 +162,15 @@ impl<'a> Field<'a> {
         let told: Vec<String> = ends
             .into_iter()
             .filter_map(|x| {
-                let next = targets.iter().filter(|target| *target != leader).max_by(|a, b| {
-                    self.rate(operation, **a, x)
-                        .unwrap_or(0.0)
-                        .total_cmp(&self.rate(operation, **b, x).unwrap_or(0.0))
-                })?;
+                let ranked = |target: &&usize| {
+                    !self.cell(operation, **target, x).is_some_and(CellFigures::is_lower_bound)
+                };
+                let next =
+                    targets.iter().filter(ranked).filter(|target| *target != leader).max_by(|a, b| {
+                        self.rate(operation, **a, x)
+                            .unwrap_or(0.0)
+                            .total_cmp(&self.rate(operation, **b, x).unwrap_or(0.0))
+                    })?;
                 let (comparison, _) = self.pair(operation, *leader, *next, x)?;
                 let how = HowMuch::of(&gain(comparison)?);
                 let next = &self.words.targets[*next];
@@ -188,6 +214,13 @@ impl<'a> Field<'a> {
 
     /// How fast a target's baseline is at a horizontal value: the median of the rounds.
     fn rate(&self, operation: &str, target: usize, x: usize) -> Option<f64> {
+        let mut speeds: Vec<f64> = self.cell(operation, target, x)?.by_round.values().copied().collect();
+        speeds.sort_by(f64::total_cmp);
+        speeds.get(speeds.len() / 2).copied()
+    }
+
+    /// A target's baseline at a horizontal value.
+    fn cell(&self, operation: &str, target: usize, x: usize) -> Option<&'a CellFigures> {
         let chart = self.words.chart_axis();
         let x: Option<AxisValue> = chart.and_then(|axis| axis.sorted().get(x).cloned());
         self.cells
@@ -200,11 +233,6 @@ impl<'a> Field<'a> {
                     let wanted = if here { x.as_ref() } else { axis.baseline() };
                     cell.axes.get(&axis.name) == wanted
                 })
-            })
-            .and_then(|cell| {
-                let mut speeds: Vec<f64> = cell.by_round.values().copied().collect();
-                speeds.sort_by(f64::total_cmp);
-                speeds.get(speeds.len() / 2).copied()
             })
     }
 }

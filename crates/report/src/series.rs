@@ -1,7 +1,7 @@
 //! Comparisons of the same two sides and operation along the horizontal axis: where is one faster, where slower.
 
 use crate::comparison::{Comparison, Sides};
-use crate::format::{capital, percent_number};
+use crate::format::{capital, percent};
 use crate::phrase::{self, HowMuch, gain, joined, loss, names, range};
 use crate::summary::TargetSummary;
 use crate::summary::VerdictResult::{self, Faster, Indistinguishable, NotComparable, Open, Slower};
@@ -137,6 +137,11 @@ impl<'a> Series<'a> {
             text.push_str(", but ");
             text.push_str(clause.strip_prefix("are ").unwrap_or(&clause));
         }
+        let told: Vec<&Comparison> = self.group(won).into_iter().map(|(_, comparison)| comparison).collect();
+        if let Some(clause) = phrase::because(&told, subject_leads, words) {
+            text.push_str(", ");
+            text.push_str(&clause);
+        }
         for part in rest {
             text.push_str("; ");
             text.push_str(&part);
@@ -154,9 +159,15 @@ impl<'a> Series<'a> {
     pub fn detectable(&self) -> Option<String> {
         let group = self.group(Indistinguishable);
         let least = || group.iter().filter_map(|(_, comparison)| comparison.detectable);
-        let low = percent_number(least().min_by(f64::total_cmp)? - 1.0);
-        let high = percent_number(least().max_by(f64::total_cmp)? - 1.0);
-        Some(if low == high { format!("{low} % or more") } else { format!("{low} to {high} %") })
+        let (low, high) = (least().min_by(f64::total_cmp)? - 1.0, least().max_by(f64::total_cmp)? - 1.0);
+        let (low_text, high_text) = (percent(low), percent(high));
+        Some(match (low_text.strip_suffix(" %"), high_text.ends_with('%')) {
+            _ if low_text == high_text => format!("{low_text} or more"),
+            (Some(low), true) => format!("{low} to {high_text}"),
+            (Some(_), false) => format!("{low_text} to {high_text}"),
+            // Both are beyond what anybody compares.
+            (None, _) => format!("{low_text} or more"),
+        })
     }
 }
 

@@ -1,10 +1,13 @@
 //! What is known of a run. Serialised, a [`Summary`] is the JSON report: other programs rely on its members, which
 //! `docs/schema/report.schema.json` describes.
 
+use crate::attribution::{Attribution, Bound};
 use crate::words::Words;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{DurabilityClass, Setting};
+use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,6 +57,10 @@ pub struct Summary {
     pub summary: Vec<String>,
     /// What it says in particular: one sentence for each pair of levels or targets.
     pub details: Vec<String>,
+    /// What bound the cells, with the evidence, a sentence for each target, operation and resource; empty where nobody
+    /// looked, as in older runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<String>,
     /// Which targets' licences restrict publishing these figures, a sentence each.
     pub publishing: Vec<String>,
     /// What a reader must know of the run as a whole: cut off, failed cells, engines' notes.
@@ -177,8 +184,15 @@ pub struct CellFigures {
     pub retries: u64,
     /// What an acknowledged write survives on this target.
     pub durability: Option<DurabilityClass>,
-    /// The resource that bound it; `None` until that is known.
+    /// The resource that bound it: `client-cpu` (then the figure is a lower bound of the server), `server-cpu`,
+    /// `process-cpu`, `disk`, `network`, `locks`; `none` where nothing was full; `None` where it is not known.
     pub saturated: Option<String>,
+    /// The same with its evidence; absent where nobody looked, as in older runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
+    /// What was seen in each round with figures, in order; without the time axis, which stands in the run file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<Observation>,
     /// Rounds with figures.
     pub rounds: u32,
     /// Mean bytes handed to the database for one record.
@@ -192,6 +206,31 @@ pub struct CellFigures {
     /// Which target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
+    /// All rounds together, where there are figures.
+    #[serde(skip)]
+    pub(crate) totals: Option<Box<Totals>>,
+}
+
+/// All rounds of a cell and operation together.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals {
+    /// Clients at work at once.
+    pub(crate) clients: u64,
+    /// Requests that ended well.
+    pub(crate) completed: u64,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+    /// The time of all measured phases.
+    pub(crate) elapsed_ns: u64,
+    /// Service times.
+    pub(crate) service: Histogram,
+}
+
+impl CellFigures {
+    /// Whether the client was full, so that the server could do more than the figure says.
+    pub fn is_lower_bound(&self) -> bool {
+        self.attribution.as_ref().is_some_and(|attribution| attribution.bound_by == Bound::ClientCpu)
+    }
 }
 
 /// What an open loop shows beside rate and service times.

@@ -1,5 +1,6 @@
 //! The figures as a table of texts, for all renderings that show one.
 
+use crate::attribution::{Attribution, Bound, Confidence};
 use crate::format::{figure, list, micros, short_figure};
 use crate::summary::{CellFigures, OpenFigures, Rate, Status, Summary};
 use kurabe_core::units;
@@ -50,7 +51,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             let right = axis.kind != crate::words::Kind::Word;
             add(&axis.name, right, 0, &|cell| axis.show_of(&cell.axes));
         }
-        add("ops/s", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, |rate| figure(rate.median)));
+        add("ops/s", true, 0, &|cell| {
+            // The client was full: the server could do more.
+            let least = if cell.is_lower_bound() { "≥ " } else { "" };
+            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{}", figure(rate.median)))
+        });
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the times of the first columns are response times, and service times stand beside them.
@@ -68,6 +73,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
         }
+        if cells.iter().any(|cell| cell.attribution.is_some()) {
+            add("bound by", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bound_by));
+        }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
         tables.push(Table { operation: operation.name.clone(), columns, rows });
@@ -77,6 +85,16 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
 
 fn dash() -> String {
     "–".to_owned()
+}
+
+/// `server CPU`; `disk?` where that is the likeliest and not certain.
+fn bound_by(attribution: &Attribution) -> String {
+    let doubt = match attribution.bound_by {
+        Bound::NotKnown | Bound::Load => "",
+        _ if attribution.confidence == Confidence::Low => "?",
+        _ => "",
+    };
+    format!("{}{doubt}", attribution.bound_by.word())
 }
 
 /// `12.1k – 12.6k`.

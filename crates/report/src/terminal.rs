@@ -41,6 +41,13 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     for sentence in &summary.summary {
         page.item(sentence);
     }
+    if !summary.bounds.is_empty() {
+        page.gap();
+        page.heading("What bound it");
+        for sentence in &summary.bounds {
+            page.item(sentence);
+        }
+    }
     if options.details && !summary.details.is_empty() {
         page.gap();
         page.heading("In particular");

@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{INFO, Scenario, open_loop, troubled};
+use common::{INFO, Scenario, bound, open_loop, troubled};
 use kurabe_core::run::Run;
-use kurabe_report::{Summary, analyse, compare, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, ab, analyse, compare, csv, html, json, markdown, terminal};
 use std::fs;
 use std::path::Path;
 
@@ -47,6 +47,7 @@ fn runs() -> Vec<(&'static str, Run)> {
         ),
         ("open-loop", open_loop()),
         ("troubled", troubled()),
+        ("bound", bound()),
         (
             "one-size",
             Scenario {
@@ -82,6 +83,7 @@ fn renderings_are_what_they_were() {
         golden(&format!("{name}.110.txt"), &terminal::render(&summary, &wide));
         golden(&format!("{name}.80.ansi"), &terminal::render(&summary, &narrow));
         golden(&format!("{name}.md"), &markdown::render(&summary));
+        golden(&format!("{name}.ab.txt"), &ab::render(&summary));
         golden(&format!("{name}.csv"), &csv::render(&summary));
         let published = html::Options { published: name == "two-targets" };
         golden(&format!("{name}.html"), &html::render(&summary, &published));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{INFO, Scenario, open_loop, troubled};
+use common::{INFO, Scenario, bound, open_loop, troubled};
 use kurabe_core::run::PublishingClause;
 use kurabe_report::{analyse, json};
 use serde_json::Value;
@@ -35,6 +35,7 @@ fn reports() -> Vec<Value> {
         Scenario { rounds: 1, ..Scenario::default() }.run(),
         troubled(),
         open_loop(),
+        bound(),
         empty,
     ];
     runs.iter()
@@ -60,7 +61,13 @@ fn the_schema_names_every_member_that_is_reported() {
     // Each member is required and no other allowed, so that a change of the types changes the schema too.
     let validator = validator();
     let report = reports().remove(0);
-    for pointer in [
+    let bound = serde_json::from_str(&json::render(&analyse(&bound(), Some(&INFO)))).unwrap();
+    hold(
+        &validator,
+        &bound,
+        &["/cells/0/attribution", "/cells/0/attribution/split", "/cells/0/observed/0/host/cpus/0"],
+    );
+    let pointers = [
         "",
         "/machine",
         "/spec",
@@ -71,7 +78,13 @@ fn the_schema_names_every_member_that_is_reported() {
         "/cells/0/latency_us",
         "/cells/0/verified",
         "/verdicts/0",
-    ] {
+    ];
+    hold(&validator, &report, &pointers);
+}
+
+/// Each member of the objects at these places is required, and no other is allowed.
+fn hold(validator: &jsonschema::Validator, report: &Value, pointers: &[&str]) {
+    for pointer in pointers {
         let members: Vec<String> =
             report.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
         for member in members {

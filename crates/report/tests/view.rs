@@ -9,7 +9,7 @@ use common::{INFO, Scenario, troubled};
 use kurabe_core::driver::Setting;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, PublishingClause, Run};
-use kurabe_report::{Summary, View, analyse, compare, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, View, ab, analyse, compare, csv, html, json, markdown, terminal};
 use serde_json::Value;
 
 fn clause() -> PublishingClause {
@@ -80,6 +80,7 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("html", html::render(summary, &html::Options::default())),
         ("markdown", markdown::render(summary)),
         ("csv", csv::render(summary)),
+        ("ab", ab::render(summary)),
         ("json", json::render(summary)),
         ("compare terminal", compare::terminal(&compared, &options)),
         ("compare markdown", compare::markdown(&compared)),

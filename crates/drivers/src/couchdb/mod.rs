@@ -33,6 +33,7 @@ use house::CouchHouse;
 use http::Client;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use session::CouchSession;
@@ -82,6 +83,10 @@ impl Driver for CouchDb {
         let mut client = Client::new(&self.config, ConnectOptions::default().timeout);
         let kind = Kind::ask(&mut client)?;
         facts::describe(&mut client, &kind)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.config.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {

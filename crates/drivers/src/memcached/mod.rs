@@ -16,6 +16,7 @@ use house::{Generations, MemcachedHouse};
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Limit, Limits, Namespace, ServerFacts, Session, Setting, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -148,6 +149,10 @@ impl Driver for Memcached {
             },
             notes,
         })
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {

@@ -4,6 +4,7 @@
 //! and mean what they mean there. Those that would size the pool are Kurabe's to decide.
 
 use crate::info::OptionInfo;
+use kurabe_core::observation::Endpoint;
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
@@ -157,6 +158,24 @@ impl Config {
         !self.place.contains(',') && !self.string.expose().starts_with("mongodb+srv:")
     }
 
+    /// Where the server listens, if it is one and its name is the server's own.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        if !self.names_one_server() {
+            return Endpoint::Elsewhere("it is several servers, or found by DNS".to_owned());
+        }
+        if self.place.starts_with('/') {
+            return Endpoint::Unix(self.place.clone().into());
+        }
+        let told = self.place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        told.map_or_else(
+            || Endpoint::Elsewhere(format!("{} names no port", self.place)),
+            |(host, port)| {
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                Endpoint::Tcp { host, port }
+            },
+        )
+    }
+
     /// A text of the crate's in which no password stands.
     pub(super) fn without_password(&self, text: &str) -> String {
         without(&self.password, text)
@@ -239,6 +258,19 @@ mod tests {
         let config = config("mongodb:").unwrap();
         assert_eq!((config.place.as_str(), config.database.as_str()), ("127.0.0.1:27017", "kurabe"));
         assert_eq!((config.transport, config.writes, config.reads), ("TCP", Writes::default(), None));
+    }
+
+    #[test]
+    fn one_server_has_an_endpoint_and_several_have_none() {
+        let endpoint = |url: &str| config(url).unwrap().endpoint();
+        let tcp = |host: &str, port| Endpoint::Tcp { host: host.to_owned(), port };
+        assert_eq!(endpoint("mongodb:"), tcp("127.0.0.1", 27_017));
+        assert_eq!(endpoint("mongodb://[::1]:5/db"), tcp("::1", 5));
+        assert_eq!(
+            endpoint("mongodb://%2Ftmp%2Fmongodb-1.sock/db"),
+            Endpoint::Unix("/tmp/mongodb-1.sock".into())
+        );
+        assert!(matches!(endpoint("mongodb://a.example,b.example/db"), Endpoint::Elsewhere(_)));
     }
 
     #[test]

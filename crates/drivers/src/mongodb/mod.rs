@@ -25,6 +25,7 @@ use facts::Deployment;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
@@ -82,6 +83,10 @@ impl Driver for Mongo {
         let options = ConnectOptions::default();
         let deployment = self.deployment(&options)?;
         facts::read(&mut Link::open(self.shared()?, options.timeout)?, &deployment)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.config.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {

@@ -24,6 +24,7 @@ use kurabe_core::Result;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use lean::Lean;
@@ -116,6 +117,10 @@ impl Driver for Mysql {
         let durability = self.durability(&mut *link)?;
         link.quit()?;
         if durability.class().0 == class { Ok(()) } else { Err(durability.refusal(class)) }
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.config.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {

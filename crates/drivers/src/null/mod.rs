@@ -14,6 +14,7 @@ use kurabe_core::collection::Collection;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Limits, Namespace, ServerFacts, Session, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -70,6 +71,10 @@ impl Driver for Null {
             limits: Limits::default(),
             notes: vec!["null: is no database: its figures are what the tool itself costs".to_owned()],
         })
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::InProcess
     }
 
     fn supports(&self, _: &Operation) -> Support {

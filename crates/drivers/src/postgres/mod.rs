@@ -20,6 +20,7 @@ use kurabe_core::Result;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use lean::Lean;
@@ -86,6 +87,10 @@ impl Driver for Postgres {
         link.quit()?;
         self.config.synchronous_commit = commit.or(self.config.synchronous_commit);
         Ok(())
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.config.place.endpoint()
     }
 
     fn supports(&self, _operation: &Operation) -> Support {

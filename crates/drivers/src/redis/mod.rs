@@ -29,6 +29,7 @@ use config::Config;
 use house::{Collections, RedisHouse};
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use std::sync::Arc;
@@ -62,6 +63,10 @@ impl Driver for Redis {
     fn describe(&self) -> Result<ServerFacts> {
         let (mut client, greeting) = connect::connect(&self.config, ConnectOptions::default().timeout)?;
         facts::read(&mut client, &greeting, self.config.ttl)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.config.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {

@@ -19,6 +19,7 @@ use kurabe_core::collection::FieldType;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Limit as Most, Limits, Namespace, ServerFacts, Session, Support,
 };
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -163,6 +164,10 @@ impl Driver for Sqlite {
         self.settings.require(class, self.place.in_memory())?;
         self.ready = Mutex::new(false);
         Ok(())
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::InProcess
     }
 
     fn supports(&self, _: &Operation) -> Support {

@@ -1,5 +1,6 @@
 //! Where a server listens.
 
+use kurabe_core::observation::Endpoint;
 use kurabe_core::{Error, ErrorKind};
 use std::fmt;
 use std::io;
@@ -15,6 +16,14 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The same for who looks at the server's processes.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Tcp { host, port } => Endpoint::Tcp { host: host.clone(), port: *port },
+            Self::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
+
     /// The error for people where nobody answers here.
     pub(crate) fn unreachable(&self, error: &io::Error) -> Error {
         match error.kind() {

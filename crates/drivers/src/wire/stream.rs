@@ -63,6 +63,18 @@ impl Stream {
         }
     }
 
+    /// Whether the peer has closed the connection, as far as is known here. Reads nothing.
+    pub(crate) fn was_closed(&self) -> bool {
+        let Self::Tcp(stream) = self else { return false };
+        if stream.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let peeked = stream.peek(&mut [0]);
+        let waits = matches!(&peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        // What is there already was not asked for.
+        stream.set_nonblocking(false).is_err() || !waits
+    }
+
     /// Whether nobody on the way can read what is sent: a password may go over it as it is.
     pub(crate) fn is_private(&self) -> bool {
         !matches!(self, Self::Tcp(_))

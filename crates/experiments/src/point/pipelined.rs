@@ -1,8 +1,9 @@
 //! What one client does that sends several requests before it awaits their answers: the same reads and changes, in the
 //! same order.
 
-use super::store::{LOADED, Store, text};
+use super::store::{LOADED, Store};
 use super::transaction::{Keys, one_changed};
+use crate::fill::text;
 use crate::parameters::recycle;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};

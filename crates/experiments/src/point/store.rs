@@ -1,21 +1,18 @@
 //! How the rows lie in a database, and how they get there.
 
 use crate::content::{Content, Kind};
+use crate::fill;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 /// Rows unless the user says otherwise: those of a table of sysbench's documentation, and of pgbench's scale 1.
 const RECORDS: u64 = 100_000;
 /// Characters of a row's data.
 pub(super) const LENGTH: usize = 100;
-/// Rows that the load sends in one request, where the database takes several: about 20 kB, which none refuses.
-pub(super) const REQUEST_ROWS: u64 = 200;
-/// Rows that the load commits at once, where the database has transactions.
-const COMMIT_ROWS: u64 = 10_000;
 
 /// The version of every row after loading. Writes have higher ones.
 pub(super) const LOADED: u64 = 0;
@@ -53,94 +50,21 @@ impl Store {
         Operation::Insert { collection: Arc::clone(&self.collection) }
     }
 
-    /// Several rows in one request; `together` where it must be all or none.
-    fn insert_several(&self, rows: u64, together: bool) -> Operation {
-        if rows == 1 {
-            return self.insert();
-        }
-        let (collection, rows) = (Arc::clone(&self.collection), rows as usize);
-        if together {
-            Operation::InsertMany { collection, rows }
-        } else {
-            Operation::InsertEach { collection, rows }
-        }
-    }
-
-    /// Adds all rows, several in a request and many in a transaction as far as the database has either. A request need
-    /// not be all or none: after an error there is nothing to measure, and what was loaded is counted and read back.
+    /// Adds all rows.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
-        let transaction = match prepare_if_supported(session, &Operation::Begin)? {
-            Some(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
-            None => None,
-        };
-        let most = REQUEST_ROWS.min(self.records);
-        let together = prepare_if_supported(session, &self.insert_several(most, true))?;
-        let is_together = together.is_some();
-        let many = match together {
-            Some(many) => Some(many),
-            None => prepare_if_supported(session, &self.insert_several(most, false))?,
-        };
-        let step = if many.is_some() { most } else { 1 };
-        let whole = match many {
-            Some(many) => many,
-            None => session.prepare(&self.insert())?,
-        };
-        let rest = self.records % step;
-        let rest =
-            if rest > 0 { Some(session.prepare(&self.insert_several(rest, is_together))?) } else { None };
-        let mut data = vec![Vec::new(); step as usize];
-        let mut reply = Reply::new();
-        let mut done = 0;
-        let mut committed = 0;
-        while done < self.records {
-            if let Some((begin, _)) = &transaction
-                && committed == done
-            {
-                session.execute(begin, &[], &mut reply)?;
-            }
-            let rows = step.min(self.records - done);
-            let insert = if rows == step { &whole } else { rest.as_ref().unwrap_or(&whole) };
-            let mut parameters = Vec::with_capacity(2 * rows as usize);
-            for (key, data) in (done + 1..).zip(&mut data[..rows as usize]) {
-                self.content.write(key, LOADED, data);
-                parameters.extend([Value::Int(key as i64), text(data)?]);
-            }
-            session.execute(insert, &parameters, &mut reply)?;
-            if reply.affected() != rows {
-                let said = reply.affected();
-                return Err(Error::mismatch(format!(
-                    "{rows} rows were added and the server acknowledged {said}"
-                )));
-            }
-            done += rows;
-            if let Some((_, commit)) = &transaction
-                && (done - committed >= COMMIT_ROWS || done == self.records)
-            {
-                session.execute(commit, &[], &mut reply)?;
-                committed = done;
-            }
-        }
-        let transaction = transaction.into_iter().flat_map(|(begin, commit)| [begin, commit]);
-        for prepared in transaction.chain([whole]).chain(rest) {
-            session.release(prepared)?;
-        }
-        Ok(())
+        fill::fill(session, &self.collection, self.records, |key, data| {
+            self.content.write(key, LOADED, data);
+        })
     }
 
     /// Holds the server to the number of rows, where it can count.
     pub(super) fn check_count(&self, session: &mut dyn Session) -> Result<()> {
-        let operation = Operation::Count { collection: Arc::clone(&self.collection) };
-        let Some(count) = prepare_if_supported(session, &operation)? else { return Ok(()) };
-        let mut reply = Reply::new();
-        session.execute(&count, &[], &mut reply)?;
-        session.release(count)?;
-        match reply.field_int(0, 0) {
-            Some(rows) if rows as u64 == self.records => Ok(()),
-            Some(rows) => Err(Error::mismatch(format!(
+        match fill::count(session, &self.collection)? {
+            Some(rows) if rows != self.records => Err(Error::mismatch(format!(
                 "there must be {} rows and the server counts {rows}",
                 self.records
             ))),
-            None => Err(Error::mismatch("the server's count is not a number")),
+            _ => Ok(()),
         }
     }
 
@@ -179,24 +103,6 @@ fn wrong_rows(key: u64, rows: usize) -> Error {
         1 => format!("row {key} came back without its data"),
         _ => format!("row {key} came back {rows} times"),
     })
-}
-
-/// The data of a row as a parameter.
-#[inline]
-pub(super) fn text(data: &[u8]) -> Result<Value<'_>> {
-    let text = std::str::from_utf8(data);
-    text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is no text"))
-}
-
-fn prepare_if_supported(
-    session: &mut dyn Session,
-    operation: &Operation,
-) -> Result<Option<kurabe_core::driver::Prepared>> {
-    match session.prepare(operation) {
-        Ok(prepared) => Ok(Some(prepared)),
-        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What one client does: read a row, or change one of its own.
 
-use super::store::{LOADED, Store, text};
+use super::store::{LOADED, Store};
+use crate::answer::record;
+use crate::fill::text;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::operation::Operation;
@@ -78,6 +80,10 @@ impl Transaction for Read {
     #[inline]
     fn check(&mut self) -> Result<()> {
         self.store.check(self.key, LOADED, &self.reply)
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
     }
 }
 
@@ -161,6 +167,10 @@ impl Transaction for Write {
         one_changed(self.key, &self.reply)?;
         self.written += 1;
         Ok(())
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        record(self.key, &self.data, out);
     }
 
     fn rows_written(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! A cell of point-read or point-write as the engine sees it: load, transaction, check.
 
 use super::pipelined::{ReadMany, WriteMany};
-use super::store::{LENGTH, REQUEST_ROWS, Store};
+use super::store::{LENGTH, Store};
 use super::transaction::{Keys, Read, Write};
 use super::{READ, WRITE};
+use crate::fill::{REQUEST_ROWS, sample};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{
@@ -13,8 +14,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of the rows that a trial changed, and of those that were loaded, about so many are read back.
-const READ_BACK: usize = 1_000;
 /// Versions that one trial may use: a trial has fewer transactions, and there are fewer trials than of these.
 const VERSIONS: u64 = 1 << 32;
 
@@ -90,13 +89,6 @@ impl PointWorkload {
         let read = self.store.read_back(session, sample(&rows).copied())?;
         Ok(Checked { writes_counted: acknowledged, records_read_back: read })
     }
-}
-
-/// About [`READ_BACK`] of them, evenly, the first and the last among them.
-fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
-    let step = (all.len() / READ_BACK).max(1);
-    let last = all.len().checked_sub(1).filter(|last| last % step != 0).map(|last| &all[last]);
-    all.iter().step_by(step).chain(last)
 }
 
 impl Workload for PointWorkload {
@@ -226,16 +218,6 @@ mod tests {
         for (key, version) in last {
             assert_eq!(drawn[(version - VERSIONS - 1) as usize], key);
             assert!(!drawn[(version - VERSIONS) as usize..].contains(&key), "changed again later");
-        }
-    }
-
-    #[test]
-    fn a_sample_holds_the_first_and_the_last() {
-        for length in [0, 1, 2, 999, 1_000, 1_001, 2_500, 100_000] {
-            let all: Vec<usize> = (0..length).collect();
-            let picked: Vec<usize> = sample(&all).copied().collect();
-            assert_eq!((picked.first(), picked.last()), (all.first(), all.last()));
-            assert!(picked.len() <= 2 * READ_BACK && picked.is_sorted_by(|a, b| a < b));
         }
     }
 }

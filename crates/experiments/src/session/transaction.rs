@@ -1,6 +1,7 @@
 //! What one client does: add a session, or load one.
 
 use super::store::{Layout, Store};
+use crate::answer::record;
 use crate::codec::{Codec, Encoding};
 use crate::ident::Ident;
 use crate::parameters::recycle;
@@ -76,6 +77,8 @@ impl Transaction for Write {
 
     fn draw(&mut self) {
         self.key = self.next;
+        // Also where the last one failed: its answer may have been lost, and not the session.
+        self.next += self.step;
         self.id = Ident::of(self.store.seed, self.key);
         self.store.content.write(self.key, 0, &mut self.payload);
     }
@@ -110,7 +113,6 @@ impl Transaction for Write {
         self.parameters = recycle(parameters);
         done?;
         self.sent_rows = rows;
-        self.next += self.step;
         Ok(())
     }
 
@@ -124,6 +126,10 @@ impl Transaction for Write {
         }
         self.written += self.sent_rows as u64;
         Ok(())
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        record(self.id.as_str(), &self.payload, out);
     }
 
     fn rows_written(&self) -> u64 {
@@ -197,6 +203,10 @@ impl Transaction for Read {
     fn check(&mut self) -> Result<()> {
         self.answer.check(&self.store, self.key)
     }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        record(self.id.as_str(), self.answer.payload(&self.store), out);
+    }
 }
 
 /// A session as it came back: what the application does with it, and the comparison.
@@ -240,6 +250,15 @@ impl Answer {
             self.codec.decode_into(stored, &mut self.opened)?;
         }
         Ok(())
+    }
+
+    /// The session's payload, as the application has it after [`Answer::open`].
+    fn payload(&self, store: &Store) -> &[u8] {
+        if store.layout == Layout::Blob && self.codec.is_plain() {
+            self.reply.field_bytes(0, 0).unwrap_or_default()
+        } else {
+            &self.opened
+        }
     }
 
     /// Compares the session with what it must be: present once, each row's moment right, byte for byte.

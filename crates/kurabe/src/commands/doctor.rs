@@ -116,19 +116,25 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                     Some((other.name.to_owned(), other.parse(text).ok()?))
                 }));
                 let dataset = Dataset { seed: 1, records: Some(16), slot: 0 };
-                let reason = match experiment.workload(&cell, &dataset) {
+                let made = if target.driver.is_application() {
+                    experiment.workload_via(&cell, &dataset)
+                } else {
+                    experiment.workload(&cell, &dataset)
+                };
+                let reason = match made {
                     Ok(workload) => kurabe_engine::plan::unavailable(&workload.demand(), target),
                     Err(error) => Some(error.to_string()),
                 };
-                problems.extend(
-                    reason.map(|reason| format!("{} not with {} {word}: {reason}", info.name, axis.name)),
-                );
+                problems.extend(reason.map(|reason| (format!("{} {word}", axis.name), reason)));
             }
         }
         if problems.is_empty() {
             lines.push(("available", format!("{}: all {values} axis values", info.name)));
+        } else if problems.len() == values && problems.iter().all(|(_, reason)| *reason == problems[0].1) {
+            lines.push(("not available", format!("{}: {}", info.name, problems[0].1)));
         } else {
-            lines.extend(problems.into_iter().map(|problem| ("not available", problem)));
+            let problem = |(value, reason)| format!("{} not with {value}: {reason}", info.name);
+            lines.extend(problems.into_iter().map(|found| ("not available", problem(found))));
         }
     }
     if let Support::No(reason) = target.driver.prepared_statements() {

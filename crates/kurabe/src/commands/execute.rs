@@ -18,6 +18,7 @@ use kurabe_engine::plan::{self, Target};
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
+use kurabe_observe::Watcher;
 use kurabe_record::{Resumed, Store, Writer};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -157,6 +158,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // A resumed run's clock goes on where it stopped.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
+    let observer = Watcher::new();
     let runner = Runner {
         experiment,
         spec: &header.spec,
@@ -166,6 +168,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         began,
         cancel,
         progress: &completed,
+        observer: Some(&observer),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let ended = runner.run(houses, &run.trials, &mut |event| {

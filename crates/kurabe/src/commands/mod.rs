@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod app;
 mod compare;
 mod doctor;
 mod execute;
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
+        Some(("app", matches)) => app::app(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),

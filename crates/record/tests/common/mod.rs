@@ -3,6 +3,10 @@
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
+use kurabe_core::observation::{
+    CpuUse, DiskUse, EngineWaits, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse,
+    ThreadUse, WireUse,
+};
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, RunEnd, RunHeader, RunSpec, TargetRecord,
     TrialRecord,
@@ -124,6 +128,7 @@ fn trial(n: u32) -> TrialRecord {
         reads_verified: 220,
         writes_verified: 0,
         around_ns: 1_000_000,
+        observed: Some(Box::new(observed())),
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }
@@ -141,4 +146,42 @@ fn trial(n: u32) -> TrialRecord {
 
 pub fn end(complete: bool) -> RunEnd {
     RunEnd { at_ms: 12_345, complete }
+}
+
+/// What was seen of a trial, every optional member present.
+fn observed() -> Observation {
+    let process = ProcessUse {
+        name: "server".into(),
+        processes: 1,
+        threads: 1,
+        cpu_ns: 5,
+        queue_ns: Some(6),
+        busiest: vec![ThreadUse { name: "main".into(), cpu_ns: 5, queue_ns: 6 }],
+        voluntary_switches: 7,
+        involuntary_switches: 8,
+        read_bytes: Some(9),
+        written_bytes: Some(10),
+        memory_bytes: 11,
+        cpus: vec![0, 1],
+        quota_cpus: Some(0.5),
+        throttled_ns: Some(12),
+        disk_wait: Some(0.25),
+        stopped: Some(0.0),
+    };
+    Observation {
+        wall_ns: 1_000_000_000,
+        client: process.clone(),
+        server: ServerUse::Seen(Box::new(process)),
+        host: HostUse {
+            cpus: vec![CpuUse { cpu: 0, busy_ns: 1, steal_ns: 2 }],
+            disks: vec![DiskUse { name: "sda".into(), flushes: 3, ..DiskUse::default() }],
+            interfaces: vec![InterfaceUse { name: "eth0".into(), speed: Some(1), ..InterfaceUse::default() }],
+            io_stall_ns: Some(4),
+        },
+        wire: Some(WireUse { connections: 1, rtt_us: 20.5, ..WireUse::default() }),
+        waits: Some(EngineWaits { active: 2, locks: 1 }),
+        samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],
+        samples_taken: 3,
+        cost_ns: 13,
+    }
 }

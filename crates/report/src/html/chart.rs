@@ -194,7 +194,7 @@ impl<'a> Frame<'a> {
                 "<g class=\"pt\" data-tip=\"{0}\"><title>{0}</title><path class=\"bar\" d=\"M{px:.1} {top:.1}V{bottom:.1}M{1:.1} {top:.1}h6M{1:.1} {bottom:.1}h6\"/>{2}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"9\"/></g>",
                 Escaped(&tip(&line.label, self.axis, cell)),
                 px - 3.0,
-                marker(line.color, px, py),
+                marker(line.color, px, py) + &self.least(cell, px, py, true),
             );
         }
         let dash = DASHES[line.dash % DASHES.len()];
@@ -205,6 +205,19 @@ impl<'a> Frame<'a> {
         }
         let _ = write!(svg, "{marks}</g>");
         pieces.last().and_then(|piece| piece.last()).copied()
+    }
+
+    /// An arrow at a rate that is a lower bound, towards where the server's own may lie.
+    fn least(&self, cell: &CellFigures, px: f64, py: f64, upwards: bool) -> String {
+        if self.view != View::Rate || !cell.is_lower_bound() {
+            return String::new();
+        }
+        let path = if upwards {
+            format!("M{px:.1} {:.1}v-9m-3 3l3 -3l3 3", py - 5.0)
+        } else {
+            format!("M{:.1} {py:.1}h9m-3 -3l3 3l-3 3", px + 5.0)
+        };
+        format!("<path class=\"bar least\" d=\"{path}\"/>")
     }
 
     fn vertical_grid(&self, svg: &mut String, y: &Log, right: f64) {
@@ -302,7 +315,7 @@ impl<'a> Frame<'a> {
                 line.color % 8,
                 Escaped(&tip(&line.label, self.axis, cell)),
                 py - 3.0,
-                marker(line.color, px, py),
+                marker(line.color, px, py) + &self.least(cell, px, py, false),
             );
         }
         svg + "</svg>"
@@ -383,6 +396,10 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
         if let (Some(low), Some(high)) = (rate.low, rate.high) {
             let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
         }
+    }
+    if let Some(found) = &cell.attribution {
+        let least = if cell.is_lower_bound() { ", a lower bound" } else { "" };
+        let _ = write!(text, "\nbound by: {}{least}", found.bound_by.word());
     }
     if let Some(latency) = times(cell) {
         let what = if cell.open_loop.is_some() { "response " } else { "" };

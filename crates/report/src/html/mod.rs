@@ -12,6 +12,7 @@ use crate::published::{self, Published};
 use crate::summary::Summary;
 use chart::{Frame, Ghost, View};
 use escape::Escaped;
+use kurabe_core::load::Load;
 use lines::{Shares, panels, shares};
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 use std::fmt::Write as _;
@@ -54,6 +55,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     charts(&mut page, summary, published.as_ref());
     sections::details(&mut page, summary);
     sections::figures(&mut page, summary);
+    sections::bounds(&mut page, summary);
     sections::lacking(&mut page, summary);
     sections::trust(&mut page, summary);
     sections::targets(&mut page, summary);
@@ -129,9 +131,12 @@ fn charts(page: &mut String, summary: &Summary, published: Option<&Published>) {
     }
     let over =
         axis.filter(|axis| axis.varies()).map_or_else(String::new, |axis| format!(" by {}", axis.name));
+    // A rate that was given is no finding: how soon it was answered is.
+    let given = summary.cells.iter().any(|cell| matches!(Load::of(&cell.axes), Load::Open(_)));
+    let (rate, time) = if given { ("", " checked") } else { (" checked", "") };
     let _ = write!(
         page,
-        "<section>\n<h2>Charts{}</h2>\n<input type=\"radio\" name=\"view\" id=\"view-rate\" checked><input type=\"radio\" name=\"view\" id=\"view-time\">\n\
+        "<section>\n<h2>Charts{}</h2>\n<input type=\"radio\" name=\"view\" id=\"view-rate\"{rate}><input type=\"radio\" name=\"view\" id=\"view-time\"{time}>\n\
          <div class=\"switch\"><label for=\"view-rate\">Rate</label><label for=\"view-time\">Time per operation</label></div>\n{}<div class=\"charts\">\n{drawn}</div>\n",
         Escaped(&over),
         legend(summary, &shares)

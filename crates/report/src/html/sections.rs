@@ -91,6 +91,16 @@ fn one_table(page: &mut String, table: &Table) {
     page.push_str("</tbody></table></div>\n");
 }
 
+/// What bound the cells, with the evidence.
+pub(super) fn bounds(page: &mut String, summary: &Summary) {
+    if summary.bounds.is_empty() {
+        return;
+    }
+    page.push_str("<section>\n<h2>What bound it</h2>\n");
+    items(page, &summary.bounds);
+    page.push_str("</section>\n");
+}
+
 pub(super) fn lacking(page: &mut String, summary: &Summary) {
     let entries = lacking_cells(summary);
     if entries.is_empty() {

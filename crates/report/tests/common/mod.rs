@@ -10,6 +10,9 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::observation::{
+    CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, WireUse,
+};
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
     RunSpec, TargetRecord, TrialRecord,
@@ -216,6 +219,7 @@ impl Scenario {
             reads_verified: if writes { 0 } else { completed + 40 },
             writes_verified: if writes { completed + 40 } else { 0 },
             around_ns: 2_000_000,
+            observed: None,
         }
     }
 
@@ -386,5 +390,103 @@ pub fn troubled() -> Run {
     run.header.targets[1].facts.notes =
         vec!["Its licence restricts publishing <script>alert(1)</script>.".into()];
     run.header.command.push("--note=<img src=x onerror=alert(1)>".into());
+    run
+}
+
+/// How a trial was bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    ClientFull,
+    ServerThreadFull,
+    Disk,
+    RoundTrip,
+    Unseen,
+    InClient,
+}
+
+/// What would have been seen of a trial of this pattern, on a machine of two processors.
+pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
+    let wall_ns = measured.elapsed_ns.max(1_000_000_000);
+    let of = |share: f64| (wall_ns as f64 * share) as u64;
+    let process = |name: &str, cpu: f64, disk: f64| ProcessUse {
+        name: name.to_owned(),
+        processes: 1,
+        threads: 2,
+        cpu_ns: of(cpu),
+        queue_ns: Some(of(0.01)),
+        busiest: vec![ThreadUse { name: format!("{name}-1"), cpu_ns: of(cpu * 0.98), queue_ns: 0 }],
+        read_bytes: Some(0),
+        written_bytes: Some(of(disk) / 100),
+        memory_bytes: 50_000_000,
+        cpus: vec![0, 1],
+        disk_wait: Some(disk),
+        stopped: Some(0.0),
+        ..ProcessUse::default()
+    };
+    let (client, server, disk) = match pattern {
+        Pattern::ClientFull => (0.96, 0.3, 0.0),
+        Pattern::ServerThreadFull => (0.3, 0.97, 0.0),
+        Pattern::Disk => (0.05, 0.1, 0.9),
+        Pattern::RoundTrip => (0.4, 0.4, 0.0),
+        Pattern::Unseen => (0.5, 0.0, 0.0),
+        Pattern::InClient => (0.99, 0.0, 0.0),
+    };
+    let busy = |share: f64| CpuUse { cpu: 0, busy_ns: of(share), steal_ns: 0 };
+    Observation {
+        wall_ns,
+        client: ProcessUse { quota_cpus: None, ..process("kurabe", client, 0.0) },
+        server: match pattern {
+            Pattern::InClient => ServerUse::InClient,
+            Pattern::Unseen => ServerUse::NotObserved("the server runs on another host, db.example".into()),
+            _ => ServerUse::Seen(Box::new(process("secretserver", server, disk))),
+        },
+        host: HostUse {
+            cpus: vec![busy(client), CpuUse { cpu: 1, ..busy(server) }],
+            disks: vec![DiskUse { name: "sda".into(), busy_ns: of(disk), writes: 9, ..DiskUse::default() }],
+            interfaces: vec![InterfaceUse {
+                name: "lo".into(),
+                received_bytes: 1,
+                sent_bytes: 1,
+                speed: None,
+            }],
+            io_stall_ns: Some(of(disk)),
+        },
+        wire: Some(WireUse { connections: 1, rtt_us: 12.0, ..WireUse::default() }),
+        waits: None,
+        samples: vec![Sample {
+            at_ms: 500,
+            client_cpu: client,
+            server_cpu: Some(server),
+            ..Sample::default()
+        }],
+        samples_taken: 12,
+        cost_ns: of(0.002),
+    }
+}
+
+/// Three targets, each bound in its own way: memcached's client is full, PostgreSQL's server is (and waits for storage
+/// when it writes), SQLite is in the client.
+pub fn bound() -> Run {
+    let mut run = Scenario {
+        targets: vec!["sqlite", "postgres", "memcached"],
+        payloads: vec![1_000, 10_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        rounds: 5,
+        ..Scenario::default()
+    }
+    .run();
+    let cells = run.header.cells.clone();
+    for trial in &mut run.trials {
+        let target = cells[trial.cell].target;
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        let pattern = match (target, trial.operation.as_str()) {
+            (0, _) => Pattern::InClient,
+            (1, "write") => Pattern::Disk,
+            (1, _) => Pattern::ServerThreadFull,
+            _ => Pattern::ClientFull,
+        };
+        measured.observed = Some(Box::new(observed(pattern, measured)));
+    }
     run
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Ticks of the kernel's accounting in a second, on every Linux of today (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
 /// A tool that takes longer than this for a trial is stuck, and is given up.
-const STUCK: Duration = Duration::from_secs(20);
+const STUCK: Duration = Duration::from_secs(60);
 
 /// What of a line of `/proc/PID/stat` follows the program's name, which may hold anything.
 struct Stat {

@@ -46,6 +46,8 @@ pub struct Engine {
 
 /// A trial of the tools that are given a time.
 const SECONDS: &str = "1";
+/// A trial of mysqlslap, which is given a number: about a second at 16 clients.
+const SLAPS: u32 = 16_000;
 
 pub const ENGINES: &[Engine] = &[
     Engine {
@@ -74,6 +76,30 @@ pub const ENGINES: &[Engine] = &[
                     sysbench(server, clients, length, command).args(["--db-ps-mode=disable", "run"]);
                 },
                 read: read_sysbench,
+            },
+            Tool {
+                name: "mysqlslap, text",
+                program: "mysqlslap",
+                package: "mariadb-client",
+                always: false,
+                least_clients: 1,
+                command: |server, clients, length, command, scratch| {
+                    let statements = scratch.join("mysqlslap.sql");
+                    let _ = std::fs::write(&statements, points());
+                    let queries = if length == Length::Whole { SLAPS } else { clients };
+                    command.args([
+                        "--no-defaults",
+                        "--user=root",
+                        "--protocol=tcp",
+                        "--create-schema=kurabe",
+                    ]);
+                    command.arg(format!("--host={}", server.host)).arg(format!("--port={}", server.port));
+                    command.arg("--no-drop").arg("--delimiter=;").arg("--query").arg(statements);
+                    command
+                        .arg(format!("--concurrency={clients}"))
+                        .arg(format!("--number-of-queries={queries}"));
+                },
+                read: read_mysqlslap,
             },
         ],
         load: |server| {
@@ -152,6 +178,15 @@ pub const ENGINES: &[Engine] = &[
     },
 ];
 
+/// Statements for mysqlslap, which draws no keys and repeats what it is given: a thousand different points of sysbench's
+/// table, spread over it by a multiplier that has no factor in common with their number.
+fn points() -> String {
+    let key = |n: u32| 1 + n * 7_919 % 100_000;
+    let statements: Vec<String> =
+        (0..1_000).map(|n| format!("SELECT c FROM sbtest1 WHERE id={}", key(n * 97))).collect();
+    statements.join(";\n")
+}
+
 fn sysbench<'a>(server: &Server, clients: u32, length: Length, command: &'a mut Command) -> &'a mut Command {
     command.args(["oltp_point_select", "--mysql-user=root", "--mysql-db=kurabe", "--table_size=100000"]);
     command.args(["--skip-trx", "--rand-type=uniform"]);
@@ -165,8 +200,10 @@ fn sysbench<'a>(server: &Server, clients: u32, length: Length, command: &'a mut 
 
 fn pgbench(server: &Server, clients: u32, threads: u32, mode: &str, length: Length, command: &mut Command) {
     command.args(["-n", "-S", "-M", mode, "-c", &clients.to_string(), "-j", &threads.to_string()]);
+    // pgbench's time runs while it connects, one client after the other; its rate leaves that out.
+    let seconds = if clients > 16 { (clients / 64).max(3) } else { 1 };
     match length {
-        Length::Whole => command.args(["-T", SECONDS]),
+        Length::Whole => command.args(["-T", &seconds.to_string()]),
         Length::Nothing => command.args(["-t", "1"]),
     };
     command.arg(&server.url);
@@ -192,6 +229,19 @@ fn read_pgbench(said: &str) -> Option<Report> {
     })
 }
 
+/// `Average number of seconds to run all queries: 0.519 seconds`, `Number of clients running queries: 16` and
+/// `Average number of queries per client: 1250`.
+fn read_mysqlslap(said: &str) -> Option<Report> {
+    let after = |start: &str| {
+        let line = said.lines().find_map(|line| line.trim().strip_prefix(start))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let reads =
+        after("Number of clients running queries:")? * after("Average number of queries per client:")?;
+    let seconds = after("Average number of seconds to run all queries:")?;
+    Some(Report { reads, per_second: reads / seconds, cpu: None })
+}
+
 /// `cmd_get: 179094`, and `Run time: 2.0s Ops: 281494 TPS: 140538`, where Ops holds the sets that came before the
 /// clock was started.
 fn read_memcaslap(said: &str) -> Option<Report> {
@@ -213,6 +263,10 @@ mod tests {
         let said = "number of transactions actually processed: 16/16\ntps = 811.5 (without initial)\n";
         let report = read_pgbench(said).unwrap();
         assert_eq!((report.reads, report.per_second), (16.0, 811.5));
+        let said = "Benchmark\n\tAverage number of seconds to run all queries: 0.500 seconds\n\t\
+                    Number of clients running queries: 16\n\tAverage number of queries per client: 1000\n";
+        let report = read_mysqlslap(said).unwrap();
+        assert_eq!((report.reads, report.per_second), (16_000.0, 32_000.0));
         let said = "cmd_get: 1000\ncmd_set: 3000\n\nRun time: 2.0s Ops: 4000 TPS: 2000 Net_rate: 20.4M/s\n";
         let report = read_memcaslap(said).unwrap();
         assert_eq!((report.reads, report.per_second), (1_000.0, 500.0));

@@ -1,0 +1,130 @@
+//! The workers: threads that take requests from the queue and ask the database.
+
+use crate::answer::Answer;
+use crate::catalogue::Catalogue;
+use crate::queue::Queue;
+use crate::seat::{Ledger, Seat, Tally};
+use crate::{Application, Connection};
+use kurabe_core::experiment::Client;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// A worker runs no deep recursion; drivers that parse certificates need the most of it.
+const STACK: usize = 512 * 1024;
+
+/// What the workers share.
+pub(crate) struct Office {
+    pub application: Application,
+    pub catalogue: Catalogue,
+    pub queue: Queue,
+    pub ledger: Ledger,
+    seats: Seats,
+}
+
+/// The places that nobody sits on.
+struct Seats {
+    free: Mutex<Vec<Seat>>,
+    freed: Condvar,
+}
+
+impl Seats {
+    fn lock(&self) -> MutexGuard<'_, Vec<Seat>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Seat {
+        let mut free = self.lock();
+        loop {
+            // The one that was used last is the one whose connection the server remembers best.
+            if let Some(seat) = free.pop() {
+                return seat;
+            }
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give_back(&self, seat: Seat) {
+        self.lock().push(seat);
+        self.freed.notify_one();
+    }
+}
+
+impl Office {
+    pub(crate) fn new(application: Application) -> Self {
+        let catalogue = Catalogue::new(&application);
+        let count = application.options.seats();
+        let seed = application.options.seed;
+        let seat = |index| {
+            let client = Client { index, count, seed: seed.wrapping_add(index as u64) };
+            Seat::new(client, catalogue.pages.len())
+        };
+        let seats = Seats { free: Mutex::new((0..count).map(seat).collect()), freed: Condvar::new() };
+        let queue = Queue::new(application.options.queue);
+        Self { application, catalogue, queue, ledger: Ledger::default(), seats }
+    }
+
+    /// One worker's life: until the queue is closed and empty.
+    fn work(&self) {
+        let pooled = matches!(self.application.options.connection, Connection::Pool(_));
+        let mut own = if pooled { None } else { Some(self.seats.take()) };
+        while let Some(job) = self.queue.take() {
+            let mut seat = own.take().unwrap_or_else(|| self.seats.take());
+            // Some drivers panic where they know no further.
+            let served = catch_unwind(AssertUnwindSafe(|| {
+                seat.serve(&self.application, &self.catalogue, &self.ledger, job.page, job.key)
+            }));
+            let answer = served.unwrap_or_else(|_| {
+                seat.abandon();
+                Answer::says(500, "the database's client panicked")
+            });
+            if pooled {
+                self.seats.give_back(seat);
+            } else {
+                own = Some(seat);
+            }
+            // A client that went away needs no answer.
+            let _ = job.reply.send(answer);
+        }
+        if let Some(seat) = own {
+            self.seats.give_back(seat);
+        }
+    }
+
+    /// Closes all connections to the database, and says what was done on each. Workers have ended.
+    pub(crate) fn close(&self) -> Vec<Tally> {
+        std::mem::take(&mut *self.seats.lock())
+            .into_iter()
+            .flat_map(|seat| seat.close(&self.catalogue))
+            .collect()
+    }
+}
+
+/// Starts the workers.
+///
+/// # Errors
+/// [`Limit`](ErrorKind::Limit) where this machine has no more threads; those that were started end again.
+pub(crate) fn start(office: &Arc<Office>) -> Result<Vec<JoinHandle<()>>> {
+    let count = office.application.options.workers;
+    let mut workers = Vec::with_capacity(count);
+    for index in 0..count {
+        let own = Arc::clone(office);
+        let started = thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .stack_size(STACK)
+            .spawn(move || own.work());
+        match started {
+            Ok(worker) => workers.push(worker),
+            Err(error) => {
+                office.queue.close();
+                return Err(Error::new(
+                    ErrorKind::Limit,
+                    format!("worker {index} of {count} got no thread: {error}"),
+                )
+                .hint("ask for fewer --workers"));
+            }
+        }
+    }
+    Ok(workers)
+}

@@ -1,0 +1,289 @@
+//! HTTP/1.1 (RFC 9112) as far as asking for pages goes: one write for a request and, as a rule, one read for its answer.
+
+use crate::wire::{Peer, Wire, malformed};
+use kurabe_core::{ErrorKind, Result};
+
+/// The longest head of an answer, in bytes.
+const HEAD: usize = 16 * 1024;
+/// The most header fields.
+const FIELDS: usize = 64;
+/// The longest body: a greater length is no answer.
+const BODY: u64 = 1 << 30;
+
+/// How an answer began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// Whether the connection can be asked again.
+    pub(super) stays: bool,
+}
+
+/// How an answer's body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    Chunked,
+    /// It ends with the connection.
+    Close,
+}
+
+pub(super) struct Client<S> {
+    wire: Wire<S>,
+    /// `GET` and the prefix.
+    begin: String,
+    /// What stands between a page and the end of a request.
+    rest: String,
+    request: Vec<u8>,
+}
+
+impl<S: Peer> Client<S> {
+    pub(super) fn new(stream: S, host: &str, prefix: &str) -> Self {
+        let rest = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kurabe\r\n");
+        Self { wire: Wire::new(stream), begin: format!("GET {prefix}"), rest, request: Vec::new() }
+    }
+
+    pub(super) fn stream(&self) -> &S {
+        self.wire.stream()
+    }
+
+    /// Asks for a page, and replaces what is in `out` by the body of the answer.
+    pub(super) fn get(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<Answer> {
+        self.request.clear();
+        let end = if last { "Connection: close\r\n\r\n" } else { "\r\n" };
+        for part in [self.begin.as_str(), page, &self.rest, end] {
+            self.request.extend_from_slice(part.as_bytes());
+        }
+        self.wire.send(&self.request)?;
+        out.clear();
+        let (mut answer, framing) = loop {
+            let (answer, framing) = self.head()?;
+            // Interim answers have no body, and another follows.
+            if answer.status >= 200 {
+                break (answer, framing);
+            }
+        };
+        match framing {
+            Framing::Length(length) => self.wire.take_into(length as usize, out)?,
+            Framing::Chunked => self.chunks(out)?,
+            Framing::Close => {
+                self.until_close(out)?;
+                answer.stays = false;
+            }
+        }
+        answer.stays &= !last;
+        Ok(answer)
+    }
+
+    fn head(&mut self) -> Result<(Answer, Framing)> {
+        let end = self.until(b"\r\n\r\n")?;
+        let head = head(&self.wire.buffered()[..end])?;
+        self.wire.consume(end);
+        Ok(head)
+    }
+
+    /// How many bytes there are up to and with `mark`, received first where they are not there yet.
+    fn until(&mut self, mark: &[u8]) -> Result<usize> {
+        let mut seen = 0;
+        loop {
+            let buffered = self.wire.buffered();
+            let from = seen;
+            if let Some(at) = buffered[from..].windows(mark.len()).position(|bytes| bytes == mark) {
+                return Ok(from + at + mark.len());
+            }
+            let length = buffered.len();
+            if length >= HEAD {
+                return Err(malformed(format!("the application's answer has no end within {HEAD} bytes")));
+            }
+            // The mark may begin in what is there.
+            seen = (length + 1).saturating_sub(mark.len());
+            self.wire.peek(length + 1)?;
+        }
+    }
+
+    fn chunks(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let wrong = || malformed("the application's answer is cut in chunks that have no length");
+        loop {
+            let end = self.until(b"\r\n")?;
+            let line = &self.wire.buffered()[..end];
+            let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(line) else {
+                return Err(wrong());
+            };
+            self.wire.consume(end);
+            if size == 0 {
+                break;
+            }
+            if size > BODY || out.len() as u64 + size > BODY {
+                return Err(too_long());
+            }
+            self.wire.take_into(size as usize, out)?;
+            if self.until(b"\r\n")? != 2 {
+                return Err(wrong());
+            }
+            self.wire.consume(2);
+        }
+        // Fields may follow, then an empty line.
+        loop {
+            let end = self.until(b"\r\n")?;
+            self.wire.consume(end);
+            if end == 2 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn until_close(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        loop {
+            match self.wire.peek(1) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionLost => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let length = self.wire.buffered().len();
+            if (out.len() + length) as u64 > BODY {
+                return Err(too_long());
+            }
+            self.wire.take_into(length, out)?;
+        }
+    }
+}
+
+fn too_long() -> kurabe_core::Error {
+    malformed(format!("the application's answer is longer than {BODY} bytes"))
+}
+
+/// Reads a whole head.
+fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut response = httparse::Response::new(&mut fields);
+    match response.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Err(malformed("the application's answer has half a head")),
+        Err(error) => return Err(malformed(format!("the application's answer is not HTTP: {error}"))),
+    }
+    let status = response.code.unwrap_or_default();
+    let old = response.version == Some(0);
+    let mut stays = !old;
+    let mut framing =
+        if status < 200 || status == 204 || status == 304 { Framing::Length(0) } else { Framing::Close };
+    for field in response.headers.iter() {
+        let value = field.value.trim_ascii();
+        if field.name.eq_ignore_ascii_case("content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            let length: u64 =
+                length.ok_or_else(|| malformed("the application's answer has no valid length"))?;
+            match framing {
+                _ if length > BODY => return Err(too_long()),
+                Framing::Length(other)
+                    if status >= 200 && status != 204 && status != 304 && other != length =>
+                {
+                    return Err(malformed("the application's answer has two lengths"));
+                }
+                Framing::Close => framing = Framing::Length(length),
+                _ => {}
+            }
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            if !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(malformed("the application's answer is encoded in a way that was not asked for"));
+            }
+            framing = Framing::Chunked;
+        } else if field.name.eq_ignore_ascii_case("connection") {
+            for word in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                if word.eq_ignore_ascii_case(b"close") {
+                    stays = false;
+                } else if word.eq_ignore_ascii_case(b"keep-alive") && old {
+                    stays = true;
+                }
+            }
+        }
+    }
+    Ok((Answer { status, stays }, framing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::Script;
+    use proptest::prelude::*;
+
+    fn ask(answers: &[u8], piece: usize) -> Result<(Answer, Vec<u8>)> {
+        let mut client = Client::new(Script::in_pieces(answers.to_vec(), piece), "a:1", "");
+        let mut out = b"before".to_vec();
+        let answer = client.get("/kv", false, &mut out)?;
+        Ok((answer, out))
+    }
+
+    /// Answers of the three framings, whole.
+    const WHOLE: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nTrailer: z\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nhello",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 5\r\nConnection: close\r\n\r\nhello",
+    ];
+
+    #[test]
+    fn a_request_is_one_write_and_names_its_host() {
+        let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "/shop");
+        client.get("/kv/read?key=1", true, &mut Vec::new()).unwrap();
+        let sent = String::from_utf8(client.stream().sent.clone()).unwrap();
+        assert_eq!(
+            sent,
+            "GET /shop/kv/read?key=1 HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn every_framing_is_understood_in_pieces_of_any_size() {
+        for (answer, stays) in WHOLE.into_iter().zip([true, true, false, false]) {
+            for piece in 1..=answer.len() {
+                let (head, body) = ask(answer, piece).unwrap();
+                assert_eq!((head, body.as_slice()), (Answer { status: 200, stays }, &b"hello"[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn two_answers_on_one_connection_do_not_run_into_each_other() {
+        let both = [WHOLE[1], WHOLE[0], WHOLE[1]].concat();
+        let mut client = Client::new(Script::new(both), "a:1", "");
+        for _ in 0..3 {
+            let mut out = Vec::new();
+            assert!(client.get("/kv", false, &mut out).unwrap().stays);
+            assert_eq!(out, b"hello");
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error() {
+        for bytes in [
+            &b"SSH-2.0-OpenSSH_9\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n",
+        ] {
+            let error = ask(bytes, 1_000).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+        }
+        let endless =
+            b"HTTP/1.1 200 OK\r\n".iter().copied().chain(b"a: b\r\n".iter().copied().cycle().take(40_000));
+        assert_eq!(ask(&endless.collect::<Vec<u8>>(), 1_000).unwrap_err().kind(), ErrorKind::Protocol);
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_that_is_cut_is_an_error_and_no_hang(which in prop::sample::select(vec![0usize, 1, 3]), cut: prop::sample::Index) {
+            let whole = WHOLE[which];
+            let cut = cut.index(whole.len());
+            prop_assert!(ask(&whole[..cut], 7).is_err());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), chunked: bool) {
+            let _ = ask(&bytes, 5);
+            let head: &[u8] = if chunked { b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" } else { b"HTTP/1.1 200 OK\r\n" };
+            let _ = ask(&[head, &bytes].concat(), 5);
+        }
+    }
+}

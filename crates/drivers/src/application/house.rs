@@ -1,0 +1,33 @@
+//! An application's data is its own: nothing is made, emptied or removed from here.
+
+use kurabe_core::Result;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
+
+pub(super) struct ApplicationHouse;
+
+impl Namespace for ApplicationHouse {
+    fn claim(&mut self, _run: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn create(&mut self, _collection: &Collection) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear(&mut self, _collection: &Collection) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! No database: an application that serves experiments' transactions over HTTP/1.1, as `docs/app.openapi.yaml` describes it
+//! (`kurabe app`, or anybody's), through a lean client.
+//!
+//! Its sessions only ask for pages. The application keeps its own data, so that there is nothing to make or to remove.
+
+mod client;
+pub(crate) mod facts;
+mod house;
+mod session;
+
+use crate::info::{DriverInfo, OptionInfo};
+use crate::wire::Place;
+use house::ApplicationHouse;
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use session::ApplicationSession;
+use std::sync::Arc;
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["http"],
+    engine: "application",
+    about: "no database: an application that serves kv's pages, such as kurabe app",
+    url: "http://host[:port][/prefix]",
+    options: &[] as &[OptionInfo],
+    benchmark_clause: None,
+    open,
+};
+
+const PORT: u16 = 80;
+
+/// Where an application is.
+#[derive(Debug)]
+struct Address {
+    place: Place,
+    /// What the header `Host` says.
+    host: String,
+    /// What the paths of all pages begin with: nothing, or `/shop`.
+    prefix: String,
+}
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    if url.user.is_some() || url.password.is_some() {
+        return Err(Error::unsupported("http: users and passwords are not supported")
+            .hint("name an application that asks for none: http://host:port"));
+    }
+    let host = url
+        .host
+        .clone()
+        .ok_or_else(|| Error::usage("http: names no host").hint("write http://127.0.0.1:8080"))?;
+    let plain =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%,\"<>\\".contains(&byte));
+    if !plain(&host) || !plain(&url.path) || host.contains('/') {
+        return Err(Error::usage(
+            "http: the host, or the path behind it, holds signs that a URL does not have",
+        ));
+    }
+    let place = Place::Tcp { host, port: url.port.unwrap_or(PORT) };
+    let prefix = url.path.trim_matches('/');
+    let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
+    Ok(Box::new(Application { address: Arc::new(Address { host: place.to_string(), place, prefix }) }))
+}
+
+struct Application {
+    address: Arc<Address>,
+}
+
+impl Application {
+    fn session(&self, options: &ConnectOptions) -> Result<ApplicationSession> {
+        ApplicationSession::open(&self.address, options.timeout)
+    }
+}
+
+impl Driver for Application {
+    fn describe(&self) -> Result<ServerFacts> {
+        facts::describe(&mut self.session(&ConnectOptions::default())?)
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        Support::No(format!("an application has pages, and no {}", operation.name()))
+    }
+
+    fn prepared_statements(&self) -> Support {
+        Support::No("an application has no statements to prepare".to_owned())
+    }
+
+    fn pipelining(&self) -> Support {
+        Support::No("HTTP's clients await each answer: its pipelining was given up".to_owned())
+    }
+
+    fn is_application(&self) -> bool {
+        true
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(self.session(options)?))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(ApplicationHouse))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(url: &str) -> String {
+        open(&TargetUrl::parse(url).unwrap()).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_url_names_a_host_and_perhaps_a_prefix() {
+        for url in ["http://a", "http://127.0.0.1:8080", "http://[::1]:8080/", "http://a/shop/v1/"] {
+            assert_eq!(error(url), "", "{url}");
+        }
+        assert!(error("http:").contains("names no host"));
+        assert!(error("http://a/b%0d%0aX:%20y").contains("holds signs"));
+        let message = error("http://bob:hunter2@a");
+        assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
+    }
+}

@@ -1,0 +1,104 @@
+//! A connection to an application, opened anew where the application closed it and said so.
+
+use super::Address;
+use super::client::Client;
+use crate::wire::Stream;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A connection that was not used for so long may have been closed by the application, which is no error.
+const RESTED: Duration = Duration::from_secs(1);
+/// Characters of an error's text that are shown.
+const SHOWN: usize = 300;
+
+pub(super) struct ApplicationSession {
+    address: Arc<Address>,
+    timeout: Duration,
+    client: Option<Client<Stream>>,
+    used: Instant,
+}
+
+impl ApplicationSession {
+    pub(super) fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self> {
+        let client = Some(connect(address, timeout)?);
+        Ok(Self { address: Arc::clone(address), timeout, client, used: Instant::now() })
+    }
+}
+
+fn connect(address: &Address, timeout: Duration) -> Result<Client<Stream>> {
+    Ok(Client::new(Stream::connect(&address.place, timeout)?, &address.host, &address.prefix))
+}
+
+impl Session for ApplicationSession {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        Err(Error::unsupported(format!("an application has pages, and no {}", operation.name())))
+    }
+
+    fn execute(&mut self, _prepared: &Prepared, _parameters: &[Value<'_>], _out: &mut Reply) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "an application has no operations"))
+    }
+
+    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        let now = Instant::now();
+        if now.duration_since(self.used) > RESTED
+            && self.client.as_ref().is_some_and(|client| client.stream().was_closed())
+        {
+            self.client = None;
+        }
+        let client = match &mut self.client {
+            Some(client) => client,
+            None => self.client.insert(connect(&self.address, self.timeout)?),
+        };
+        let answered = client.get(page, last, out);
+        self.used = now;
+        // After an error nobody knows what would be read next.
+        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
+            self.client = None;
+        }
+        match answered?.status {
+            200 => Ok(()),
+            status => Err(refusal(status, out)),
+        }
+    }
+
+    fn release(&mut self, _prepared: Prepared) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The error that an answer is.
+fn refusal(status: u16, body: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(body);
+    let line = text.lines().next().unwrap_or_default().trim();
+    let line: String = line.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+    let because = if line.is_empty() { "without a reason".to_owned() } else { line };
+    let kind = match status {
+        404 => ErrorKind::NotFound,
+        501 => ErrorKind::Unsupported,
+        _ => ErrorKind::Server,
+    };
+    Error::new(kind, format!("the application answered {status}: {because}")).code(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_gives_the_applications_reason_and_no_page_of_it() {
+        let error = refusal(503, b"3 requests are waiting already\n<html>\n");
+        assert_eq!(error.to_string(), "the application answered 503: 3 requests are waiting already [503]");
+        assert_eq!(error.kind(), ErrorKind::Server);
+        assert_eq!(refusal(404, b"").kind(), ErrorKind::NotFound);
+        assert!(refusal(500, &[b'x'; 5_000]).to_string().len() < 400);
+        assert!(!refusal(500, b"\x1b[31mred").to_string().contains('\x1b'));
+    }
+}

@@ -1,0 +1,71 @@
+//! E2, single records by key: read one, or add one. What each page of a small web application does.
+//!
+//! On a database, clients do it themselves; on an application (`kurabe app`, or any other that serves
+//! `docs/app.openapi.yaml`) each transaction is one page. Reads draw uniformly from records that were loaded; writes add
+//! records of new keys. What a record holds follows from its key by a formula that an application in any language, and
+//! SQL itself, can compute ([`record`]).
+
+mod record;
+mod store;
+mod transaction;
+mod via;
+mod workload;
+
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+
+/// The experiment.
+pub(crate) struct KeyValue;
+
+/// The name of the operation that reads a record.
+const READ: &str = "read";
+/// The name of the operation that adds a record.
+const WRITE: &str = "write";
+/// The page on which an application says how many records were added.
+const COUNT: &str = "count";
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "kv",
+    question: "How many pages a second does an application serve that read, or add, one record?",
+    about: "Reads one record of 96 characters by its key, drawn uniformly from 10,000, or adds one under a new key: by the \
+            clients themselves on a database, or through an application (a target http://host:port, or --via) as one page \
+            each. After E2 of the published experiments (web_kv.csv).",
+    axes: &[
+        AxisInfo {
+            name: "clients",
+            help: "clients at work at the same time",
+            kind: AxisKind::Count { least: 1, most: 100_000 },
+            default: &["1", "10", "100"],
+        },
+        AxisInfo {
+            name: "connection",
+            help: "how long a connection lives, to the database or to the application",
+            kind: AxisKind::Choice(&[
+                ("kept", "each client keeps its own"),
+                ("per-request", "opened and closed for every request"),
+            ]),
+            default: &["kept"],
+        },
+    ],
+    operations: &[
+        OperationInfo { name: READ, about: "read one record by its key", requests: 1_000, writes: false },
+        OperationInfo { name: WRITE, about: "add one record under a new key", requests: 1_000, writes: true },
+    ],
+    chart_axis: "clients",
+    published: None,
+};
+
+impl Experiment for KeyValue {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(workload::KvWorkload::new(cell, dataset)?))
+    }
+
+    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(via::ViaWorkload::new(cell)?))
+    }
+}

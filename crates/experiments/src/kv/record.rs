@@ -1,0 +1,81 @@
+//! What a record holds: 96 hexadecimal digits, MD5 (RFC 1321) of `seed:key:1`, of `seed:key:2` and of `seed:key:3`, all
+//! numbers decimal. MD5 is no secret's keeper and need not be one: every language and every SQL database has it, so that
+//! whoever serves the same pages can fill a table with one statement.
+
+use crate::ident::hex16;
+use kurabe_core::{Error, Result};
+use md5::{Digest, Md5};
+use std::io::Write;
+
+/// Characters of a record's data.
+pub(super) const LENGTH: usize = 96;
+
+/// Replaces what is in `out` by the data of a record.
+pub(super) fn write(seed: u64, key: u64, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&data(seed, key));
+}
+
+/// Compares `bytes` with the data that a record must have.
+///
+/// # Errors
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying at which byte they differ or how long they are.
+pub(super) fn check(seed: u64, key: u64, bytes: &[u8]) -> Result<()> {
+    let expected = data(seed, key);
+    if bytes == expected {
+        return Ok(());
+    }
+    Err(Error::mismatch(if bytes.len() == LENGTH {
+        let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
+        format!("record {key} came back with other content from byte {at} on")
+    } else {
+        format!("record {key} came back with {} bytes instead of {LENGTH}", bytes.len())
+    }))
+}
+
+fn data(seed: u64, key: u64) -> [u8; LENGTH] {
+    let mut out = [0; LENGTH];
+    for (part, digits) in out.chunks_exact_mut(32).enumerate() {
+        // Two numbers of twenty digits, two colons and a digit: it always fits.
+        let mut text = [0; 48];
+        let mut rest = &mut text[..];
+        let _ = write!(rest, "{seed}:{key}:{}", part + 1);
+        let left = rest.len();
+        let digest = Md5::digest(&text[..text.len() - left]);
+        for (half, at) in digest.chunks_exact(8).zip([0, 16]) {
+            let word = half.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            hex16(word, digits, at);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_what_md5sum_says() {
+        // printf 7:12:1 | md5sum, and so on.
+        let mut out = Vec::new();
+        write(7, 12, &mut out);
+        let expected = include_str!("../../golden/kv_record_seed7_key12.txt");
+        assert_eq!(String::from_utf8(out.clone()).unwrap(), expected.trim_end());
+        assert!(check(7, 12, &out).is_ok());
+    }
+
+    #[test]
+    fn another_record_a_flipped_byte_and_a_short_answer_are_noticed() {
+        let mut out = Vec::new();
+        write(7, 12, &mut out);
+        assert!(check(7, 13, &out).is_err() && check(8, 12, &out).is_err());
+        assert!(check(7, 12, &out[1..]).unwrap_err().to_string().contains("95 bytes instead of 96"));
+        out[40] ^= 1;
+        assert!(check(7, 12, &out).unwrap_err().to_string().contains("from byte 40 on"));
+    }
+
+    #[test]
+    fn the_largest_numbers_fit() {
+        assert_ne!(data(u64::MAX, u64::MAX), data(u64::MAX, u64::MAX - 1));
+    }
+}

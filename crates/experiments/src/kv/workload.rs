@@ -1,0 +1,135 @@
+//! A cell of kv on a database as the engine sees it: load, transaction, check.
+
+use super::record::LENGTH;
+use super::store::Store;
+use super::transaction::{Count, Read, Write};
+use super::{COUNT, READ, WRITE};
+use crate::fill::{REQUEST_ROWS, count, sample};
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+pub(super) struct KvWorkload {
+    store: Arc<Store>,
+    clients: usize,
+    connection_per_request: bool,
+}
+
+impl KvWorkload {
+    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        Ok(Self {
+            store: Arc::new(Store::new(dataset.slot, dataset.seed, dataset.records)),
+            clients: cell.number("clients")? as usize,
+            connection_per_request: cell.word("connection")? == "per-request",
+        })
+    }
+
+    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+        let added: u64 = done.iter().map(|done| done.rows_written).sum();
+        let keys: Vec<u64> =
+            done.iter().flat_map(|done| Write::keys(&self.store, done.client, done.completed)).collect();
+        if keys.len() as u64 != added {
+            let made = keys.len();
+            return Err(Error::mismatch(format!("{made} records were added and {added} acknowledged")));
+        }
+        match count(session, &self.store.added)? {
+            Some(rows) if rows != added => Err(Error::mismatch(format!(
+                "{added} records were acknowledged and the server counts {rows}"
+            ))),
+            Some(_) => {
+                let read = self.store.read_back(session, &self.store.added, sample(&keys))?;
+                Ok(Checked { writes_counted: added, records_read_back: read })
+            }
+            None => {
+                // Where nothing counts, every record is asked for.
+                let read = self.store.read_back(session, &self.store.added, keys.iter())?;
+                Ok(Checked { writes_counted: read, records_read_back: read })
+            }
+        }
+    }
+}
+
+/// An operation that the experiment does not have.
+pub(super) fn no_operation(operation: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("kv has no operation '{operation}'"))
+}
+
+impl Workload for KvWorkload {
+    fn demand(&self) -> Demand {
+        let row = LENGTH as u64 + 32;
+        Demand {
+            operations: vec![
+                Store::select(&self.store.loaded),
+                Store::select(&self.store.added),
+                self.store.insert(),
+            ],
+            prepared_statements: false,
+            pipelining: false,
+            value_bytes: LENGTH as u64,
+            request_bytes: row * REQUEST_ROWS,
+            parameters: 2 * REQUEST_ROWS,
+            connections: self.clients as u64 + 2,
+            loaded_bytes: self.store.records * row,
+            client_bytes: 64_000,
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn connection_per_request(&self) -> bool {
+        self.connection_per_request
+    }
+
+    fn further_pages(&self) -> &'static [&'static str] {
+        &[COUNT]
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        vec![("seed", self.store.seed), ("records", self.store.records)]
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        Some(LENGTH as u64)
+    }
+
+    fn data(&self) -> String {
+        self.store.loaded.name.clone()
+    }
+
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+        namespace.create(&self.store.added)?;
+        namespace.create(&self.store.loaded)?;
+        self.store.fill(session)?;
+        let keys: Vec<u64> = (1..=self.store.records).collect();
+        self.store
+            .read_back(session, &self.store.loaded, sample(&keys))
+            .map(drop)
+            .map_err(|error| error.context("after loading"))
+    }
+
+    fn before(
+        &self,
+        operation: &str,
+        namespace: &mut dyn Namespace,
+        _session: &mut dyn Session,
+    ) -> Result<()> {
+        if operation == WRITE { namespace.clear(&self.store.added) } else { Ok(()) }
+    }
+
+    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+        match operation {
+            READ => Ok(Box::new(Read::new(&self.store, client))),
+            WRITE => Ok(Box::new(Write::new(&self.store, client))),
+            COUNT => Ok(Box::new(Count::new(&self.store))),
+            _ => Err(no_operation(operation)),
+        }
+    }
+
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+        if operation == WRITE { self.check_writes(session, done) } else { Ok(Checked::default()) }
+    }
+}

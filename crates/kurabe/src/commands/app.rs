@@ -1,0 +1,349 @@
+//! `kurabe app TARGET`: an application in front of a database, for any load tool to drive.
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::signals;
+use crate::targets::{self, Opened};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, Tally};
+use kurabe_core::axis::Cell;
+use kurabe_core::driver::{ConnectOptions, DurabilityClass};
+use kurabe_core::experiment::{Dataset, Done, Experiment, Workload};
+use kurabe_core::{Error, ErrorKind, units};
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{Target, unavailable};
+use kurabe_experiments::registry::{self, EXPERIMENTS};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a seed from the clock is cut to: every program that reads JSON has numbers of so many bits.
+const SEED_BITS: u32 = 53;
+
+pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let asked = Asked::of(matches)?;
+    let stop = signals::watch()?;
+    let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
+    let mut opened = targets::open(&[url], asked.durability, output)?;
+    let served = match opened.targets.pop() {
+        Some(target) => serve(&asked, &opened, &Arc::new(target), &stop, output),
+        None => Err(Error::usage("no target is named").into()),
+    };
+    opened.close(output);
+    served
+}
+
+/// What the command line says.
+struct Asked {
+    listen: SocketAddr,
+    options: Options,
+    dataset: Dataset,
+    durability: Option<DurabilityClass>,
+    experiments: Vec<&'static dyn Experiment>,
+    /// Whether the user named them: then each must be possible.
+    named: bool,
+    /// Values of axes, by experiment and axis.
+    axes: HashMap<(String, String), String>,
+}
+
+impl Asked {
+    fn of(matches: &ArgMatches) -> Result<Self> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+        let count = |name: &str, most: u64| -> kurabe_core::Result<Option<u64>> {
+            let Some(text) = text(name) else { return Ok(None) };
+            let n = units::parse_count(text).map_err(|e| e.context(format!("--{name}")))?;
+            if (1..=most).contains(&n) {
+                return Ok(Some(n));
+            }
+            Err(Error::usage(format!("--{name} {text} is out of range"))
+                .hint(format!("from 1 to {}", units::count(most))))
+        };
+        let time = |name: &str| {
+            let time = units::parse_duration(text(name).unwrap_or_default());
+            time.map_err(|e| e.context(format!("--{name}")))
+        };
+        let workers = count("workers", 10_000)?.unwrap_or(16) as usize;
+        let pool = count("pool", workers as u64)?;
+        let connection = match text("connection") {
+            Some("per-request") => Connection::PerRequest,
+            Some("pool") => Connection::Pool(pool.unwrap_or(workers.div_ceil(2) as u64) as usize),
+            _ => Connection::Kept,
+        };
+        if pool.is_some() && !matches!(connection, Connection::Pool(_)) {
+            return Err(Error::usage("--pool is for --connection pool").into());
+        }
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let seed = match text("seed") {
+            Some(_) => count("seed", 1 << SEED_BITS)?.unwrap_or(1),
+            None => clock >> 10 & ((1 << SEED_BITS) - 1),
+        };
+        let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
+        let experiments: Vec<&dyn Experiment> = match wanted.as_slice() {
+            [] => EXPERIMENTS.to_vec(),
+            chosen => chosen.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
+        };
+        Ok(Self {
+            listen: address(text("listen").unwrap_or_default(), matches.get_flag("allow-remote"))?,
+            options: Options {
+                connection,
+                workers,
+                queue: count("queue", 1_000_000)?.unwrap_or(1_000) as usize,
+                head_time: time("header-time")?,
+                idle_time: time("idle-time")?,
+                seed,
+            },
+            dataset: Dataset { seed, records: count("records", 1_000_000_000)?, slot: 0 },
+            durability: text("durability")
+                .map(|name| DurabilityClass::parse(name).map_err(|e| e.context("--durability")))
+                .transpose()?,
+            experiments,
+            named: !wanted.is_empty(),
+            axes: axes(matches)?,
+        })
+    }
+
+    /// The cell of an experiment that is served: of each axis the value that was set, or the first.
+    fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
+        let info = experiment.info();
+        let seats = match self.options.connection {
+            Connection::Pool(size) => size,
+            _ => self.options.workers,
+        };
+        let values = info.axes.iter().map(|axis| {
+            let set = self.axes.get(&(info.name.to_owned(), axis.name.to_owned()));
+            let text = match (set, axis.name) {
+                (Some(text), _) => text.clone(),
+                // Each place is one client of the database.
+                (None, "clients") => seats.to_string(),
+                (None, _) => axis.default.first().copied().unwrap_or_default().to_owned(),
+            };
+            Ok((axis.name.to_owned(), axis.parse(&text).map_err(|e| e.context(info.name))?))
+        });
+        Ok(Cell::new(values.collect::<kurabe_core::Result<Vec<_>>>()?))
+    }
+}
+
+/// The address to listen at: of this machine alone unless the user says otherwise.
+fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        Error::usage(format!("--listen: '{text}' is no address")).hint("write 127.0.0.1:8080 or [::1]:8080")
+    })?;
+    if address.ip().is_loopback() || remote {
+        return Ok(address);
+    }
+    Err(Error::usage(format!(
+        "--listen: other machines reach {address}, and the application serves whoever asks"
+    ))
+    .hint("add --allow-remote if that is what you want"))
+}
+
+/// `--set session.payload=10k`, any number of them.
+fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), String>> {
+    let mut found = HashMap::new();
+    for text in matches.get_many::<String>("set").into_iter().flatten() {
+        let parts = text.split_once('=').and_then(|(axis, value)| Some((axis.split_once('.')?, value)));
+        let Some(((experiment, axis), value)) = parts else {
+            return Err(Error::usage(format!("--set: '{text}' is not EXPERIMENT.AXIS=VALUE")));
+        };
+        let info = registry::find(experiment).map_err(|e| e.context("--set"))?.info();
+        let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
+        if axis == "clients" {
+            return Err(Error::usage("--set: clients are the workers here").hint("write --workers N"));
+        }
+        if !names.contains(&axis) {
+            let hint = units::nearest(axis, &names).map_or_else(
+                || format!("there are: {}", names.join(", ")),
+                |near| format!("did you mean '{near}'?"),
+            );
+            return Err(Error::usage(format!("--set: {experiment} has no axis '{axis}'")).hint(hint));
+        }
+        found.insert((experiment.to_owned(), axis.to_owned()), value.to_owned());
+    }
+    Ok(found)
+}
+
+fn serve(
+    asked: &Asked,
+    opened: &Opened,
+    target: &Arc<Target>,
+    stop: &AtomicBool,
+    output: &Output,
+) -> Result<Exit> {
+    if let Some(why) = &target.refused {
+        return Err(Error::unsupported(why.clone()).context(&target.name).into());
+    }
+    if target.driver.is_application() {
+        return Err(Error::usage(format!("{} is an application already", target.name))
+            .hint("name the database behind it")
+            .into());
+    }
+    let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
+    let (served, absent) = choose(asked, target, output)?;
+    let workloads: Vec<(&str, Arc<dyn Workload>)> =
+        served.iter().map(|served| (served.name, Arc::clone(&served.workload))).collect();
+    let name = format!("app-{}", std::process::id());
+    let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
+    fill(&served, &mut house, output).map_err(|e| e.context(&target.name))?;
+    let for_sessions = Arc::clone(target);
+    let application = Application {
+        connect: Box::new(move |options| for_sessions.driver.connect(options)),
+        target: shown,
+        facts: target.facts.clone(),
+        served,
+        absent,
+        options: asked.options,
+    };
+    let listening = application.listen(asked.listen)?;
+    announce(asked, &listening, output);
+    let outcome = listening.serve(stop)?;
+    output.note(&said(&outcome));
+    let checked = check(&workloads, target, &outcome, output);
+    if house.clean_up().is_err() {
+        // The connection may have been lost; what is left goes with a house that is opened anew.
+        drop(house);
+        if let Err(error) = House::open(target, 0, 1, &name) {
+            output.warning(&format!(
+                "what was made in {} is still there, and goes with the next run on it: {error}",
+                target.name
+            ));
+        }
+    }
+    checked?;
+    Ok(exit::DONE)
+}
+
+/// The experiments that can be served, and those that cannot, with the reason.
+type Chosen = (Vec<Served>, Vec<(&'static str, String)>);
+
+fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
+    let (mut served, mut absent) = (Vec::new(), Vec::new());
+    for experiment in &asked.experiments {
+        let info = experiment.info();
+        let made = experiment.workload(&asked.cell(*experiment)?, &asked.dataset);
+        let (workload, reason) = match made {
+            Ok(workload) => {
+                let reason = unavailable(&workload.demand(), target);
+                (Some(workload), reason)
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
+            Err(error) => return Err(error.context(info.name).into()),
+        };
+        match (workload, reason) {
+            (Some(workload), None) => served.push(Served {
+                name: info.name,
+                operations: info.operations.iter().map(|operation| operation.name).collect(),
+                workload: Arc::from(workload),
+            }),
+            (_, reason) => {
+                let reason = reason.unwrap_or_default();
+                if asked.named {
+                    return Err(Error::unsupported(reason).context(info.name).into());
+                }
+                output.note(&format!("{} is not served: {reason}", info.name));
+                absent.push((info.name, reason));
+            }
+        }
+    }
+    Ok((served, absent))
+}
+
+/// Loads the data of every experiment.
+fn fill(served: &[Served], house: &mut House, output: &Output) -> kurabe_core::Result<()> {
+    for served in served {
+        output.note(&format!("loading the data of {} …", served.name));
+        served
+            .workload
+            .load(&mut *house.namespace, &mut *house.session)
+            .map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
+        for operation in &served.operations {
+            served.workload.before(operation, &mut *house.namespace, &mut *house.session)?;
+        }
+    }
+    Ok(())
+}
+
+fn announce(asked: &Asked, listening: &Listening, output: &Output) {
+    let address = listening.address();
+    output.result(&format!("http://{address}"));
+    if !address.ip().is_loopback() {
+        output.warning("other machines reach this address: it serves whoever asks");
+    }
+    output.note(&format!(
+        "{} workers, a queue of {}, at most {} connections; / lists the pages; it serves until Ctrl-C",
+        asked.options.workers,
+        units::count(asked.options.queue as u64),
+        units::count(listening.most_connections() as u64)
+    ));
+}
+
+/// What was done, in one line.
+fn said(outcome: &Outcome) -> String {
+    let mut text = format!("{} requests answered", units::count(outcome.answered));
+    for (n, what) in [
+        (outcome.failed, "failed"),
+        (outcome.refused, "refused because too many were waiting"),
+        (outcome.malformed, "that were no requests"),
+    ] {
+        if n > 0 {
+            let _ = write!(text, ", {} {what}", units::count(n));
+        }
+    }
+    if let Some(own) = outcome.own_cpu_us() {
+        let _ = write!(text, "; {own:.1} µs of CPU each beside what the database's client took");
+    }
+    text
+}
+
+/// Holds the database to what the application was told: as after a trial.
+fn check(
+    workloads: &[(&str, Arc<dyn Workload>)],
+    target: &Target,
+    outcome: &Outcome,
+    output: &Output,
+) -> Result<()> {
+    let mut by_page: Vec<((usize, &'static str), Vec<&Tally>)> = Vec::new();
+    for tally in &outcome.tallies {
+        let page = (tally.served, tally.operation);
+        match by_page.iter_mut().find(|(known, _)| *known == page) {
+            Some((_, tallies)) => tallies.push(tally),
+            None => by_page.push((page, vec![tally])),
+        }
+    }
+    by_page.retain(|(_, tallies)| tallies.iter().any(|tally| tally.rows_written > 0));
+    for ((served, operation), tallies) in by_page {
+        let (experiment, workload) = &workloads[served];
+        let name = format!("{experiment} {operation}");
+        let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
+        if failed > 0 {
+            let n = units::count(failed);
+            output.note(&format!("{name}: not counted on the server, since of {n} that failed nobody knows"));
+            continue;
+        }
+        let done: Vec<Done> = tallies
+            .iter()
+            .map(|tally| Done {
+                client: tally.client,
+                completed: tally.completed,
+                rows_written: tally.rows_written,
+            })
+            .collect();
+        let found = target
+            .driver
+            .connect(&ConnectOptions::default())
+            .and_then(|mut session| workload.after(operation, &mut *session, &done));
+        match found {
+            Ok(checked) => output.note(&format!(
+                "{name}: {} acknowledged, all of them counted on the server, {} read back",
+                units::count(checked.writes_counted),
+                units::count(checked.records_read_back)
+            )),
+            Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error.context(name).into()),
+            Err(error) => output.warning(&format!("{name}: could not be counted on the server: {error}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! TCP sockets as the kernel lists them over `NETLINK_SOCK_DIAG` (`sock_diag(7)`; layouts: `linux/inet_diag.h`,
+//! `linux/tcp.h`). Parsed byte by byte: no `getsockopt` for `TCP_INFO` is to be had without `unsafe`, and this way the
+//! other end of a connection can be seen too.
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const REQUEST_DUMP: u16 = 0x301;
+const MESSAGE_ERROR: u16 = 2;
+const MESSAGE_DONE: u16 = 3;
+const HEADER: usize = 16;
+const DIAG_MESSAGE: usize = 72;
+const TCP: u8 = 6;
+/// `INET_DIAG_INFO`: asks for, and is the type of, `struct tcp_info`.
+const INFO: u16 = 2;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+/// `TCP_ESTABLISHED` and `TCP_LISTEN` as bits of the request's set of states.
+pub(crate) const ESTABLISHED: u32 = 1 << 1;
+pub(crate) const LISTEN: u32 = 1 << 10;
+
+/// A TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub local: (IpAddr, u16),
+    pub remote: (IpAddr, u16),
+    pub inode: u64,
+    pub info: Info,
+}
+
+/// What of `struct tcp_info` is used here. What an older kernel does not have is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Info {
+    /// Milliseconds since data was sent last.
+    pub since_sent: u32,
+    /// Milliseconds since data was received last.
+    pub since_received: u32,
+    pub rtt_us: u32,
+    /// Payload sent, what was sent again included.
+    pub sent: u64,
+    pub resent: u64,
+    pub received: u64,
+    pub segments_out: u32,
+    pub segments_in: u32,
+    pub retransmits: u32,
+}
+
+/// Asks for sockets; keeps its own open between questions.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    netlink: OwnedFd,
+    answer: Vec<u8>,
+    sequence: u32,
+}
+
+impl Asker {
+    pub fn new() -> io::Result<Self> {
+        let netlink = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            Some(netlink::SOCK_DIAG),
+        )?;
+        Ok(Self { netlink, answer: vec![0; 64 * 1024], sequence: 0 })
+    }
+
+    /// The TCP sockets in any of these states with this local or remote port (0: any), IPv4 and IPv6.
+    pub fn sockets(&mut self, states: u32, local: u16, remote: u16) -> io::Result<Vec<Socket>> {
+        let mut found = Vec::new();
+        for family in [AF_INET, AF_INET6] {
+            self.sequence += 1;
+            send(&self.netlink, &request(family, states, local, remote, self.sequence), SendFlags::empty())?;
+            self.receive(&mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn receive(&mut self, found: &mut Vec<Socket>) -> io::Result<()> {
+        loop {
+            let (length, _) = recv(&self.netlink, &mut self.answer[..], RecvFlags::empty())?;
+            if read_answer(&self.answer[..length.min(self.answer.len())], found)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn request(family: u8, states: u32, local: u16, remote: u16, sequence: u32) -> [u8; 72] {
+    let mut bytes = [0; 72];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &72_u32.to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &REQUEST_DUMP.to_ne_bytes());
+    put(8, &sequence.to_ne_bytes());
+    put(16, &[family, TCP, 1 << (INFO - 1)]);
+    put(20, &states.to_ne_bytes());
+    put(24, &local.to_be_bytes());
+    put(26, &remote.to_be_bytes());
+    bytes
+}
+
+/// Reads one datagram of messages; whether it was the last.
+fn read_answer(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
+    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
+        let length = length as usize;
+        if length < HEADER || length > bytes.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message of a wrong length"));
+        }
+        match kind {
+            MESSAGE_DONE => return Ok(true),
+            MESSAGE_ERROR => {
+                let code = u32_at(bytes, HEADER).unwrap_or(0) as i32;
+                return Err(io::Error::from_raw_os_error(-code));
+            }
+            _ => found.extend(read_socket(&bytes[HEADER..length])),
+        }
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    Ok(false)
+}
+
+fn read_socket(message: &[u8]) -> Option<Socket> {
+    let family = *message.first()?;
+    let address = |at: usize| -> Option<IpAddr> {
+        let bytes: [u8; 16] = message.get(at..at + 16)?.try_into().ok()?;
+        Some(if family == AF_INET {
+            IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+        } else {
+            // A server on IPv6 sees its IPv4 clients under mapped addresses.
+            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+        })
+    };
+    let port = |at: usize| Some(u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?));
+    let mut info = Info::default();
+    let mut attributes = message.get(DIAG_MESSAGE..)?;
+    while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
+        let length = usize::from(length);
+        if length < 4 || length > attributes.len() {
+            break;
+        }
+        if kind == INFO {
+            info = read_info(&attributes[4..length]);
+        }
+        attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
+    }
+    Some(Socket {
+        local: (address(8)?, port(4)?),
+        remote: (address(24)?, port(6)?),
+        inode: u64::from(u32_at(message, 68)?),
+        info,
+    })
+}
+
+fn read_info(info: &[u8]) -> Info {
+    let small = |at| u32_at(info, at).unwrap_or(0);
+    let large = |at: usize| {
+        info.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    };
+    Info {
+        since_sent: small(44),
+        since_received: small(52),
+        rtt_us: small(68),
+        retransmits: small(100),
+        received: large(128),
+        segments_out: small(136),
+        segments_in: small(140),
+        sent: large(200),
+        resent: large(208),
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn both_ends_of_a_connection_are_found_with_what_went_over_it() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[1; 700]).unwrap();
+        server.read_exact(&mut [0; 700]).unwrap();
+        let mut asker = Asker::new().unwrap();
+        assert_eq!(asker.sockets(LISTEN, port, 0).unwrap().len(), 1);
+        let far = asker.sockets(ESTABLISHED, port, 0).unwrap();
+        let near = asker.sockets(ESTABLISHED, 0, port).unwrap();
+        assert_eq!((far.len(), near.len()), (1, 1));
+        assert_eq!(near[0].local.1, client.local_addr().unwrap().port());
+        assert_eq!(near[0].local, far[0].remote);
+        assert_eq!((near[0].info.sent, near[0].info.resent, near[0].info.received), (700, 0, 0));
+        assert_eq!(far[0].info.received, 700);
+    }
+
+    #[test]
+    fn who_has_the_move_shows_in_when_data_came_and_went() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut asker = Asker::new().unwrap();
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(40));
+        server.write_all(b"answer").unwrap();
+        pause();
+        client.write_all(b"request").unwrap();
+        pause();
+        let held = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        assert!(held.since_received < held.since_sent, "{held:?}");
+        server.write_all(b"answer").unwrap();
+        let free = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        assert!(free.since_sent < free.since_received, "{free:?}");
+    }
+
+    #[test]
+    fn a_torn_answer_is_an_error_and_no_panic() {
+        let mut whole = request(AF_INET, ESTABLISHED, 1, 2, 3).to_vec();
+        for length in 0..whole.len() {
+            let _ = read_answer(&whole[..length], &mut Vec::new());
+        }
+        whole[0] = 3;
+        assert!(read_answer(&whole, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! From where a server listens to its processes.
+
+use crate::diag::{Asker, LISTEN};
+use crate::process::{Pid, numbers};
+use kurabe_core::observation::Endpoint;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+
+/// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
+pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
+    let inodes = match endpoint {
+        Endpoint::InProcess => return Err("it has no process of its own".to_owned()),
+        Endpoint::Elsewhere(why) => return Err(why.clone()),
+        Endpoint::Tcp { host, port } => of_port(host, *port)?,
+        Endpoint::Unix(path) => of_path(path)?,
+    };
+    let (holders, closed) = holders(&inodes);
+    let own = std::process::id();
+    match holders.as_slice() {
+        [] if closed => {
+            Err("its processes are another user's, whose sockets only that user or root may see".to_owned())
+        }
+        [] => Err("no process that can be seen here listens there; it may run in a container".to_owned()),
+        some if some.iter().any(|pid| pid.number == own) => {
+            Err("this process itself listens there".to_owned())
+        }
+        some => Ok(some.to_vec()),
+    }
+}
+
+fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
+    let addresses: Vec<IpAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| format!("the address of {host} was not found: {error}"))?
+        .map(|address| address.ip().to_canonical())
+        // Nobody can bind an address of another machine.
+        .filter(|address| UdpSocket::bind((*address, 0)).is_ok())
+        .collect();
+    if addresses.is_empty() {
+        return Err(format!("the server runs on another host, {host}"));
+    }
+    let sockets = Asker::new()
+        .and_then(|mut asker| asker.sockets(LISTEN, port, 0))
+        .map_err(|error| format!("the kernel does not list its sockets: {error}"))?;
+    let inodes: BTreeSet<u64> = sockets
+        .iter()
+        .filter(|socket| socket.local.0.is_unspecified() || addresses.contains(&socket.local.0))
+        .map(|socket| socket.inode)
+        .collect();
+    if inodes.is_empty() { Err(format!("nothing is seen to listen at port {port} here")) } else { Ok(inodes) }
+}
+
+fn of_path(path: &Path) -> Result<BTreeSet<u64>, String> {
+    let text = fs::read_to_string("/proc/net/unix")
+        .map_err(|error| format!("Unix sockets are not listed: {error}"))?;
+    let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let inodes = listening_at(&text, &[path, &resolved]);
+    if inodes.is_empty() {
+        return Err(format!("nothing is seen to listen at {}", path.display()));
+    }
+    Ok(inodes)
+}
+
+/// Lines of `/proc/net/unix`: address, references, protocol, flags, type, state, inode, path.
+fn listening_at(text: &str, paths: &[&Path]) -> BTreeSet<u64> {
+    /// `__SO_ACCEPTCON`
+    const LISTENS: &str = "00010000";
+    text.lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let path = Path::new(words.get(7)?);
+            (words[3] == LISTENS && paths.contains(&path)).then(|| words[6].parse().ok()).flatten()
+        })
+        .collect()
+}
+
+/// The processes that have one of these sockets open, and whether any process would not let itself be looked at.
+fn holders(inodes: &BTreeSet<u64>) -> (Vec<Pid>, bool) {
+    let mut found = Vec::new();
+    let mut closed = false;
+    for number in numbers("/proc") {
+        let folder = format!("/proc/{number}/fd");
+        let Ok(entries) = fs::read_dir(&folder) else {
+            closed |= Path::new(&folder).exists();
+            continue;
+        };
+        let holds = entries.flatten().any(|entry| {
+            fs::read_link(entry.path())
+                .ok()
+                .and_then(|link| socket_of(&link))
+                .is_some_and(|i| inodes.contains(&i))
+        });
+        if holds {
+            found.extend(Pid::of(number));
+        }
+    }
+    (found, closed)
+}
+
+/// The inode in `socket:[123]`.
+fn socket_of(link: &Path) -> Option<u64> {
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The inodes of all sockets that this process has open.
+pub(crate) fn own_sockets() -> BTreeSet<u64> {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else { return BTreeSet::new() };
+    entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_listener_is_found_by_port_and_by_path_and_our_own_is_refused() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own: Vec<u32> =
+            holders(&of_port("127.0.0.1", port).unwrap()).0.iter().map(|pid| pid.number).collect();
+        assert_eq!(own, [std::process::id()]);
+        let error = listeners(&Endpoint::Tcp { host: "127.0.0.1".into(), port }).unwrap_err();
+        assert!(error.contains("this process"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let own: Vec<u32> = holders(&of_path(&path).unwrap()).0.iter().map(|pid| pid.number).collect();
+        assert_eq!(own, [std::process::id()]);
+    }
+
+    #[test]
+    fn what_is_not_here_is_said_to_be_elsewhere() {
+        let refused = |endpoint| listeners(&endpoint).unwrap_err();
+        // RFC 5737 keeps this address for documents.
+        let error = refused(Endpoint::Tcp { host: "192.0.2.1".into(), port: 5_432 });
+        assert!(error.contains("another host"), "{error}");
+        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let error = refused(Endpoint::Tcp { host: "127.0.0.1".into(), port: free });
+        assert!(error.contains("nothing is seen to listen"), "{error}");
+        let error = refused(Endpoint::Unix("/nowhere/at/all".into()));
+        assert!(error.contains("/nowhere/at/all"), "{error}");
+        assert_eq!(refused(Endpoint::Elsewhere("why".into())), "why");
+    }
+}

@@ -1,0 +1,26 @@
+//! What the host, the client's process and the server's processes did during a trial.
+//!
+//! Everything is read from the kernel (Linux): cumulative counters when the gate opens and when the last client has
+//! ended, and a few samples a second between, for what has no counter. Nothing of this is on the measured path: the
+//! first reading ends before the gate opens, the last begins when all clients stand, and the sampler sleeps at least a
+//! hundred times as long as a sample took it.
+//!
+//! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
+//! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
+//! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which holds each TCP socket's `tcp_info`
+
+mod diag;
+mod find;
+mod group;
+mod host;
+mod process;
+mod sampler;
+mod watch;
+mod wire;
+
+pub use watch::Watcher;
+
+/// Nanoseconds of one tick of the counters that the kernel shows in ticks.
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
+}

@@ -1,0 +1,312 @@
+//! Processes and their threads, from `/proc` (`proc_pid_stat(5)` and its neighbours).
+
+use crate::tick_ns;
+use kurabe_core::observation::{BUSIEST, ProcessUse, ThreadUse};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+
+/// A process, with when it began, so that another one that got its number is not taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Pid {
+    pub number: u32,
+    pub began: u64,
+}
+
+impl Pid {
+    /// The process of this number; none where there is none.
+    pub fn of(number: u32) -> Option<Self> {
+        Stat::read(&format!("/proc/{number}/stat")).map(|stat| Self { number, began: stat.began })
+    }
+
+    pub fn lives(self) -> bool {
+        Self::of(self.number) == Some(self)
+    }
+}
+
+/// What is used of a `stat` file, of a process or a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub name: String,
+    pub state: u8,
+    pub parent: u32,
+    /// Ticks of its own, threads that ended included where it is a process'.
+    pub ticks: u64,
+    /// Ticks of its children that ended and were waited for.
+    pub children_ticks: u64,
+    pub began: u64,
+}
+
+impl Stat {
+    pub fn read(path: &str) -> Option<Self> {
+        Self::parse(&fs::read_to_string(path).ok()?)
+    }
+
+    /// The name stands in parentheses and may hold any character, parentheses too.
+    fn parse(text: &str) -> Option<Self> {
+        let (open, close) = (text.find('(')?, text.rfind(')')?);
+        let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
+        // Field 3 of the manual page is the first here.
+        let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            name: text.get(open + 1..close)?.to_owned(),
+            state: *words.first()?.as_bytes().first()?,
+            parent: number(4)? as u32,
+            ticks: number(14)? + number(15)?,
+            children_ticks: number(16)? + number(17)?,
+            began: number(22)?,
+        })
+    }
+}
+
+/// These processes and all that descend from them.
+pub(crate) fn family(roots: &[Pid]) -> Vec<Pid> {
+    let mut children: HashMap<u32, Vec<Pid>> = HashMap::new();
+    for number in numbers("/proc") {
+        if let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) {
+            children.entry(stat.parent).or_default().push(Pid { number, began: stat.began });
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut next: Vec<Pid> = roots.iter().copied().filter(|root| root.lives()).collect();
+    while let Some(pid) = next.pop() {
+        if found.insert(pid) {
+            next.extend(children.remove(&pid.number).unwrap_or_default());
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The entries of a folder that are numbers.
+pub(crate) fn numbers(folder: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    name: String,
+    cpu_ns: u64,
+    queue_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+    cpus: Vec<u32>,
+}
+
+/// The counters of some processes at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    name: String,
+    /// By process and thread.
+    threads: BTreeMap<(Pid, u32), Thread>,
+    /// Of each process, threads and children that ended included.
+    ticks: BTreeMap<Pid, (u64, u64)>,
+    /// Whether the kernel counts what waits for a processor.
+    queued: bool,
+    /// Bytes read and written by each process.
+    bytes: Option<BTreeMap<Pid, (u64, u64)>>,
+    memory_bytes: u64,
+}
+
+impl Counters {
+    /// Reads those of a family of processes, whose eldest gives the name.
+    pub fn of(family: &[Pid], eldest: Option<Pid>) -> Self {
+        let mut counters = Self { bytes: Some(BTreeMap::new()), ..Self::default() };
+        for pid in family {
+            let number = pid.number;
+            let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) else { continue };
+            if Some(*pid) == eldest {
+                counters.name.clone_from(&stat.name);
+            }
+            counters.ticks.insert(*pid, (stat.ticks, stat.children_ticks));
+            let io = fs::read_to_string(format!("/proc/{number}/io")).ok();
+            let io = io.and_then(|text| Some((value(&text, "read_bytes:")?, value(&text, "write_bytes:")?)));
+            match (&mut counters.bytes, io) {
+                (Some(bytes), Some(io)) => _ = bytes.insert(*pid, io),
+                (bytes, _) => *bytes = None,
+            }
+            counters.memory_bytes += resident(number);
+            for tid in numbers(&format!("/proc/{number}/task")) {
+                if let Some(thread) = counters.thread(number, tid) {
+                    counters.threads.insert((*pid, tid), thread);
+                }
+            }
+        }
+        counters
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32) -> Option<Thread> {
+        let folder = format!("/proc/{pid}/task/{tid}");
+        let stat = Stat::read(&format!("{folder}/stat"))?;
+        let status = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
+        let times = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
+        let mut times = times.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok());
+        // In nanoseconds where the kernel keeps them, else in ticks.
+        let (cpu_ns, queue_ns) = match (times.next(), times.next()) {
+            (Some(cpu), Some(queue)) if cpu > 0 || stat.ticks == 0 => {
+                self.queued = true;
+                (cpu, queue)
+            }
+            _ => (stat.ticks * tick_ns(), 0),
+        };
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Some(Thread {
+            name: stat.name,
+            cpu_ns,
+            queue_ns,
+            voluntary: value(&status, "voluntary_ctxt_switches:").unwrap_or(0),
+            involuntary: value(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+            cpus: cpu_list(list.unwrap_or("").trim()),
+        })
+    }
+
+    /// What happened since.
+    pub fn since(&self, before: &Self) -> ProcessUse {
+        let none = Thread::default();
+        let mut used: Vec<(ThreadUse, &Thread)> = Vec::with_capacity(self.threads.len());
+        let (mut voluntary, mut involuntary) = (0, 0);
+        for (key, now) in &self.threads {
+            let then = before.threads.get(key).unwrap_or(&none);
+            voluntary += now.voluntary.saturating_sub(then.voluntary);
+            involuntary += now.involuntary.saturating_sub(then.involuntary);
+            let thread = ThreadUse {
+                name: now.name.clone(),
+                cpu_ns: now.cpu_ns.saturating_sub(then.cpu_ns),
+                queue_ns: now.queue_ns.saturating_sub(then.queue_ns),
+            };
+            used.push((thread, now));
+        }
+        used.sort_by_key(|(thread, _)| std::cmp::Reverse(thread.cpu_ns));
+        let cpu_ns = self.cpu_since(before, used.iter().map(|(thread, _)| thread.cpu_ns).sum());
+        // A thread that does next to nothing may be bound elsewhere than those that matter.
+        let cpus: BTreeSet<u32> = used
+            .iter()
+            .enumerate()
+            .filter(|(n, (thread, _))| *n == 0 || thread.cpu_ns * 100 >= cpu_ns)
+            .flat_map(|(_, (_, thread))| thread.cpus.iter().copied())
+            .collect();
+        let bytes = self.bytes.as_ref().zip(before.bytes.as_ref()).map(|(now, then)| {
+            let sum = |of: fn(&(u64, u64)) -> u64| -> u64 {
+                now.iter().map(|(pid, n)| of(n).saturating_sub(then.get(pid).map_or(0, of))).sum()
+            };
+            (sum(|bytes| bytes.0), sum(|bytes| bytes.1))
+        });
+        ProcessUse {
+            name: self.name.clone(),
+            processes: self.ticks.len() as u64,
+            threads: self.threads.len() as u64,
+            cpu_ns,
+            queue_ns: self.queued.then(|| used.iter().map(|(thread, _)| thread.queue_ns).sum()),
+            voluntary_switches: voluntary,
+            involuntary_switches: involuntary,
+            read_bytes: bytes.map(|bytes| bytes.0),
+            written_bytes: bytes.map(|bytes| bytes.1),
+            memory_bytes: self.memory_bytes,
+            cpus: cpus.into_iter().collect(),
+            busiest: used.into_iter().take(BUSIEST).map(|(thread, _)| thread).collect(),
+            ..ProcessUse::default()
+        }
+    }
+
+    /// CPU time of all: what the living threads show, which is exact; where some ended meanwhile, not less than what
+    /// the processes' own counters show, which is to a tick and holds the dead.
+    fn cpu_since(&self, before: &Self, living: u64) -> u64 {
+        let ended = before.threads.keys().any(|key| !self.threads.contains_key(key));
+        let mut ticks = 0;
+        let mut buried = false;
+        for (pid, (own, children)) in &self.ticks {
+            let then = before.ticks.get(pid).copied().unwrap_or_default();
+            ticks += own.saturating_sub(then.0) + children.saturating_sub(then.1);
+            buried |= *children > then.1;
+        }
+        // Of children that were waited for, what they had used before is in both of the parent's counters.
+        let gone: u64 =
+            before.ticks.iter().filter(|(pid, _)| !self.ticks.contains_key(pid)).map(|(_, t)| t.0).sum();
+        if ended || buried { living.max(ticks.saturating_sub(gone) * tick_ns()) } else { living }
+    }
+}
+
+/// A number behind a name at the beginning of a line.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn resident(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// `0-2,5`.
+pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
+    text.split(',')
+        .filter_map(|part| {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            Some(low.trim().parse().ok()?..=high.trim().parse::<u32>().ok()?.min(65_535))
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Pid {
+        Pid::of(std::process::id()).unwrap()
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 1 0 999 1 1";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", b'S', 7));
+        assert_eq!((stat.ticks, stat.children_ticks, stat.began), (34, 11, 999));
+        assert_eq!(Stat::parse("12 (a"), None);
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list(""), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_thread_that_works_is_the_busiest_and_all_its_time_is_counted() {
+        let family = [own()];
+        let before = Counters::of(&family, Some(own()));
+        let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
+            let began = std::time::Instant::now();
+            while began.elapsed().as_millis() < 200 {
+                std::hint::black_box(began);
+            }
+            // It must still be there when it is looked at.
+            let after = Counters::of(&[own()], Some(own()));
+            (after, rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
+        });
+        let (after, time) = worked.unwrap().join().unwrap();
+        let used = after.since(&before);
+        let thread = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        assert_eq!(used.busiest[0].name, "worker", "{used:?}");
+        assert!(used.cpu_ns >= thread / 2, "{} of {thread}", used.cpu_ns);
+        assert!(!used.cpus.is_empty() && used.memory_bytes > 0 && used.threads >= 2);
+    }
+
+    #[test]
+    fn a_child_belongs_to_the_family_and_one_that_ended_is_counted() {
+        let mut shell = std::process::Command::new("sh").args(["-c", "sleep 30 & wait"]).spawn().unwrap();
+        let root = Pid::of(shell.id()).unwrap();
+        let began = std::time::Instant::now();
+        while family(&[root]).len() < 2 && began.elapsed().as_secs() < 10 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let found = family(&[root]);
+        assert_eq!(found.len(), 2);
+        for pid in found.iter().rev() {
+            let number = rustix::process::Pid::from_raw(pid.number as i32).unwrap();
+            let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
+        }
+        shell.wait().unwrap();
+        assert!(!root.lives());
+    }
+}

@@ -1,0 +1,216 @@
+//! What has no counter is looked at now and then, in a thread of its own.
+
+use crate::host;
+use crate::process::{Pid, Stat, numbers};
+use crate::tick_ns;
+use crate::wire::Wire;
+use kurabe_core::observation::Sample;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The first samples come this soon, so that short trials have some; …
+const FIRST: Duration = Duration::from_millis(10);
+/// … each pause is longer than the last by this factor, …
+const LONGER: f64 = 1.1;
+/// … up to this.
+const LONGEST: Duration = Duration::from_millis(150);
+/// A pause is at least so many times as long as the sample before it took.
+const COST: u32 = 200;
+/// More samples than these are recorded as the means of neighbours.
+const KEPT: usize = 48;
+
+/// What the samples of a trial say.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub samples: Vec<Sample>,
+    /// How many were taken.
+    pub taken: u64,
+    /// In how many a thread was in uninterruptible sleep.
+    pub disk: u64,
+    /// In how many a thread was stopped.
+    pub stopped: u64,
+    /// Connections of which it could be told who had the move, and those on which it was the server.
+    pub moves: (u64, u64),
+    /// CPU time that looking took.
+    pub cost_ns: u64,
+    pub wire: Option<Wire>,
+}
+
+/// Samples until it is told to end.
+pub(crate) struct Sampler {
+    stop: Sender<()>,
+    thread: JoinHandle<Seen>,
+}
+
+impl Sampler {
+    /// Begins to look at the threads of these processes; `apart` where they are a server's and not the client itself.
+    pub fn start(family: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
+        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        let tasks: Vec<(u32, u32)> = family
+            .iter()
+            .flat_map(|pid| {
+                numbers(&format!("/proc/{}/task", pid.number)).into_iter().map(|tid| (pid.number, tid))
+            })
+            .collect();
+        let (stop, stopped) = channel();
+        let look = Look { tasks, own, apart, wire, seen: Seen::default() };
+        let thread =
+            thread::Builder::new().name("observer".to_owned()).spawn(move || look.until(&stopped)).ok()?;
+        Some(Self { stop, thread })
+    }
+
+    /// What was seen.
+    pub fn end(self) -> Seen {
+        drop(self.stop);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct Look {
+    /// Process and thread.
+    tasks: Vec<(u32, u32)>,
+    own: u32,
+    apart: bool,
+    wire: Option<Wire>,
+    seen: Seen,
+}
+
+/// Counters at the sample before.
+struct Before {
+    at: Instant,
+    client_ns: u64,
+    server_ticks: u64,
+    host_ns: u64,
+}
+
+impl Look {
+    fn until(mut self, stop: &Receiver<()>) -> Seen {
+        let began = Instant::now();
+        let mut before = Before {
+            at: began,
+            client_ns: own_cpu(),
+            server_ticks: self.tasks().0,
+            host_ns: host::busy_ns(),
+        };
+        let mut pause = FIRST;
+        while stop.recv_timeout(pause.max(before.at.elapsed() * COST)) == Err(RecvTimeoutError::Timeout) {
+            let at = Instant::now();
+            self.look(began, at, &mut before);
+            before.at = at;
+            pause = pause.mul_f64(LONGER).min(LONGEST);
+        }
+        self.seen.cost_ns = nanos(clock_gettime(ClockId::ThreadCPUTime));
+        self.seen.wire = self.wire.take();
+        self.seen
+    }
+
+    fn look(&mut self, began: Instant, at: Instant, before: &mut Before) {
+        let (ticks, disk, stopped) = self.tasks();
+        let (client_ns, host_ns) = (own_cpu(), host::busy_ns());
+        let past = at.duration_since(before.at).as_nanos() as f64;
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / past.max(1.0);
+        let sample = Sample {
+            at_ms: at.duration_since(began).as_millis() as u64,
+            client_cpu: rounded(share(client_ns, before.client_ns)),
+            server_cpu: self
+                .apart
+                .then(|| rounded(share(ticks * tick_ns(), before.server_ticks * tick_ns()))),
+            host_cpu: rounded(share(host_ns, before.host_ns)),
+            disk_waits: disk,
+        };
+        (before.client_ns, before.server_ticks, before.host_ns) = (client_ns, ticks, host_ns);
+        if let Some(wire) = &mut self.wire {
+            let (told, held) = wire.look(sample.at_ms);
+            self.seen.moves.0 += told;
+            self.seen.moves.1 += held;
+        }
+        let seen = &mut self.seen;
+        seen.taken += 1;
+        seen.disk += u64::from(disk > 0);
+        seen.stopped += u64::from(stopped > 0);
+        seen.samples.push(sample);
+        if seen.samples.len() > KEPT {
+            seen.samples = seen.samples.chunks(2).map(mean).collect();
+        }
+    }
+
+    /// CPU ticks of all threads together, and how many of them are in uninterruptible sleep and stopped.
+    fn tasks(&mut self) -> (u64, u64, u64) {
+        let (mut ticks, mut disk, mut stopped) = (0, 0, 0);
+        for (pid, tid) in &self.tasks {
+            if !self.apart && *pid == self.own && i64::from(*tid) == i64::from(own_thread()) {
+                continue;
+            }
+            let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
+            ticks += stat.ticks;
+            disk += u64::from(stat.state == b'D');
+            stopped += u64::from(stat.state == b'T');
+        }
+        (ticks, disk, stopped)
+    }
+}
+
+fn own_thread() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+fn own_cpu() -> u64 {
+    nanos(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+fn nanos(time: rustix::time::Timespec) -> u64 {
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Three digits behind the point are more than a sample knows.
+fn rounded(share: f64) -> f64 {
+    (share * 1e3).round() / 1e3
+}
+
+fn mean(pair: &[Sample]) -> Sample {
+    let [a, b] = pair else { return pair.first().copied().unwrap_or_default() };
+    let half = |of: fn(&Sample) -> f64| rounded(f64::midpoint(of(a), of(b)));
+    Sample {
+        at_ms: b.at_ms,
+        client_cpu: half(|sample| sample.client_cpu),
+        server_cpu: a.server_cpu.zip(b.server_cpu).map(|(a, b)| rounded(f64::midpoint(a, b))),
+        host_cpu: half(|sample| sample.host_cpu),
+        disk_waits: a.disk_waits.max(b.disk_waits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_soon_and_then_seldom_and_cost_little() {
+        let own = Pid::of(std::process::id()).unwrap();
+        let sampler = Sampler::start(&[own], false, None).unwrap();
+        thread::sleep(Duration::from_millis(700));
+        let seen = sampler.end();
+        assert!(seen.taken >= 3, "{seen:?}");
+        assert!(seen.taken <= 40, "{}", seen.taken);
+        assert_eq!(seen.samples.len() as u64, seen.taken);
+        assert!(seen.samples.is_sorted_by_key(|sample| sample.at_ms));
+        // Loaded machines make the thread wait, not work.
+        assert!(seen.cost_ns < 70_000_000, "{}", seen.cost_ns);
+    }
+
+    #[test]
+    fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
+        let mut look = Look { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Seen::default() };
+        let began = Instant::now();
+        let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
+        for n in 1..=500 {
+            let at = began + Duration::from_millis(n);
+            look.look(began, at, &mut before);
+            before.at = at;
+        }
+        assert_eq!(look.seen.taken, 500);
+        assert!(look.seen.samples.len() <= KEPT && look.seen.samples.len() >= KEPT / 2 - 1);
+        assert_eq!(look.seen.samples.last().unwrap().at_ms, 500);
+    }
+}

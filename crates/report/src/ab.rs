@@ -1,0 +1,131 @@
+//! The figures in the layout that people know from ab, the HTTP server benchmarking tool of Apache: one block for each
+//! cell and operation.
+//!
+//! Names, order and columns are ab's; what was not measured is left out, and not made up: there are no times of connecting
+//! and waiting apart from the whole, and no bytes of heads. Times have decimals, since databases answer in fewer than
+//! the whole milliseconds that ab prints. Figures are over all rounds together, as ab would print them for one long run; ab's way
+//! has no interval, and the other renderings have.
+
+use crate::summary::{CellFigures, Status, Summary, Totals};
+use kurabe_core::target::TargetUrl;
+use kurabe_stats::Histogram;
+use std::fmt::Write as _;
+
+/// The percentages that ab prints.
+const PERCENTAGES: [u64; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
+
+/// The figures of all cells that have any, and the reasons of those that have none.
+pub fn render(summary: &Summary) -> String {
+    let mut text = format!("This is Kurabe {}, run {}, in the layout of ab\n", summary.kurabe, summary.run);
+    for sentence in &summary.publishing {
+        let _ = writeln!(text, "{sentence}");
+    }
+    for cell in &summary.cells {
+        text.push_str("\n\n");
+        block(summary, cell, &mut text);
+    }
+    text
+}
+
+fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
+    };
+    line("Server Software", format!("{} {}", cell.engine, cell.version).trim_end());
+    let url = summary.targets.get(cell.target_index).map(|target| target.url.as_str());
+    match url.and_then(|url| TargetUrl::parse(url).ok()) {
+        Some(TargetUrl { host: Some(host), port, .. }) => {
+            line("Server Hostname", &host);
+            if let Some(port) = port {
+                line("Server Port", &port.to_string());
+            }
+        }
+        _ => line("Server Hostname", &cell.target),
+    }
+    text.push('\n');
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
+    };
+    line("Document Path", &format!("/{}/{}", summary.experiment, cell.operation));
+    if let Some(bytes) = cell.stored_bytes {
+        line("Document Length", &format!("{bytes} bytes"));
+    }
+    let axes: Vec<String> =
+        cell.axes.values().iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    line("Axes", &axes.join(" "));
+    text.push('\n');
+    match (&cell.totals, cell.status) {
+        (Some(totals), Status::Ok) => figures(totals, text),
+        _ => {
+            let _ = writeln!(text, "No figures: {}", cell.reason.as_deref().unwrap_or("not measured"));
+        }
+    }
+}
+
+fn figures(totals: &Totals, text: &mut String) {
+    let seconds = totals.elapsed_ns as f64 / 1e9;
+    let (completed, clients) = (totals.completed as f64, totals.clients as f64);
+    let each = seconds * 1e3 / completed.max(1.0);
+    let _ = write!(
+        text,
+        "Concurrency Level:      {}\n\
+         Time taken for tests:   {seconds:.3} seconds\n\
+         Complete requests:      {}\n\
+         Failed requests:        {}\n\
+         Requests per second:    {:.2} [#/sec] (mean)\n\
+         Time per request:       {:.3} [ms] (mean)\n\
+         Time per request:       {each:.3} [ms] (mean, across all concurrent requests)\n",
+        totals.clients,
+        totals.completed,
+        totals.failed,
+        completed / seconds.max(f64::MIN_POSITIVE),
+        each * clients,
+    );
+    let service = &totals.service;
+    let (Some(mean), Some(min), Some(max)) = (service.mean(), service.min(), service.max()) else { return };
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let median = ms(service.quantile(0.5).unwrap_or(min));
+    let _ = write!(
+        text,
+        "\nConnection Times (ms)\n              min  mean[+/-sd] median   max\n\
+         Total:   {:>8.3} {:>7.3} {:>6.3} {median:>7.3} {:>7.3}\n\
+         \nPercentage of the requests served within a certain time (ms)\n",
+        ms(min),
+        mean / 1e6,
+        deviation(service, mean) / 1e6,
+        ms(max),
+    );
+    for percentage in PERCENTAGES {
+        let time = ms(service.quantile(percentage as f64 / 100.0).unwrap_or(max));
+        let longest = if percentage == 100 { " (longest request)" } else { "" };
+        let _ = writeln!(text, " {percentage:>3}% {time:>10.3}{longest}");
+    }
+}
+
+/// The standard deviation, each latency taken for the middle of its bucket.
+fn deviation(histogram: &Histogram, mean: f64) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    let longest = histogram.max().unwrap_or(u64::MAX);
+    for bucket in histogram.buckets() {
+        let middle = bucket.low as f64 / 2.0 + bucket.high.min(longest) as f64 / 2.0;
+        sum += (middle - mean).powi(2) * bucket.count as f64;
+        count += bucket.count as f64;
+    }
+    if count > 1.0 { (sum / (count - 1.0)).sqrt() } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviation_is_that_of_the_latencies() {
+        let mut histogram = Histogram::new();
+        for ns in [2_000_000, 4_000_000, 4_000_000, 4_000_000, 5_000_000, 5_000_000, 7_000_000, 9_000_000] {
+            histogram.record(ns);
+        }
+        let mean = histogram.mean().unwrap();
+        // The square root of 32 over 7, within the width of buckets.
+        assert!((deviation(&histogram, mean) / 1e6 - 2.138).abs() < 0.03);
+    }
+}

@@ -1,0 +1,224 @@
+//! What attribution looks at: the counters of one trial as rates and shares.
+
+use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
+use kurabe_core::run::Measurement;
+use std::collections::BTreeSet;
+
+/// The rates and shares of one trial. CPU time is in processors: 0.5 is half of one for the whole time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Facts {
+    pub seconds: f64,
+    /// Clients at work: each waits for one answer at a time.
+    pub clients: f64,
+    /// Whether the load was given rather than what the database would bear, and was served.
+    pub served: bool,
+    /// Time that a transaction was under way, in microseconds: the client's part of it included in a closed loop.
+    pub round_trip_us: f64,
+    pub client: Side,
+    /// None where the database is in the client, or was not seen.
+    pub server: Option<Side>,
+    /// Whether the database is in the client.
+    pub in_process: bool,
+    /// Why the server was not seen.
+    pub unseen: Option<String>,
+    /// The share of the time in which the processors that client or server may use were busy.
+    pub cores_busy: f64,
+    /// How many these are.
+    pub cores: f64,
+    /// Whether client and server may run on the same processors.
+    pub shared: bool,
+    /// What was neither client nor server, in processors.
+    pub others: f64,
+    /// Processors of the machine.
+    pub machine: f64,
+    pub steal: f64,
+    pub disk: Disk,
+    pub wire: Option<Wire>,
+    /// The share of an interface's capacity that was used, the fullest.
+    pub interface: f64,
+    /// The engine's own word: the share of sessions at work that waited for a lock.
+    pub lock_waits: Option<f64>,
+    /// The part of the client's CPU that is the tool's own work; known for a database in the client only.
+    pub own_share: Option<f64>,
+}
+
+/// Client or server.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Side {
+    pub cpu: f64,
+    /// Threads that were ready and waited for a processor.
+    pub queue: f64,
+    /// What it may use: processors, or its control group's limit.
+    pub capacity: f64,
+    /// Its busiest thread.
+    pub thread: f64,
+    /// The limit of its control group.
+    pub quota: Option<f64>,
+    /// The share of the time for which its group was kept from running.
+    pub throttled: f64,
+    /// The share of samples in which one of its threads was stopped.
+    pub stopped: f64,
+}
+
+/// Waiting for storage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Disk {
+    pub samples: u64,
+    /// The share of samples in which a thread of the database waited.
+    pub waiting: f64,
+    /// The share of the time in which the busiest disk had work.
+    pub busy: f64,
+    /// Whether the database read from storage or wrote to it; `None` where that cannot be seen.
+    pub touched: Option<bool>,
+}
+
+/// The connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Wire {
+    pub rtt_us: f64,
+    /// How often it could be told who had the move.
+    pub told: u64,
+    /// The share of these in which it was the server.
+    pub at_server: f64,
+}
+
+impl Facts {
+    /// The facts of a trial. `own_ns_per_op` is what the tool itself costs per operation.
+    pub fn of(observed: &Observation, measured: &Measurement, own_ns_per_op: Option<f64>) -> Self {
+        let wall = (observed.wall_ns as f64).max(1.0);
+        let clients = (measured.clients as f64).max(1.0);
+        let completed = (measured.completed as f64).max(1.0);
+        let client = side(&observed.client, wall);
+        let seen = observed.server_seen();
+        let server = seen.map(|seen| side(seen, wall));
+        let in_process = observed.server == ServerUse::InClient;
+        let database = if in_process { Some(&observed.client) } else { seen };
+        let cores: BTreeSet<u32> = observed
+            .client
+            .cpus
+            .iter()
+            .chain(seen.into_iter().flat_map(|seen| &seen.cpus))
+            .copied()
+            .collect();
+        let shared = seen.is_some_and(|seen| seen.cpus.iter().any(|cpu| observed.client.cpus.contains(cpu)));
+        let busy = observed.host.cpus.iter().filter(|cpu| cores.contains(&cpu.cpu));
+        // A share of what the machine below did not give to somebody else.
+        let (busy, given): (f64, f64) = busy.fold((0.0, 0.0), |(busy, given), cpu| {
+            (busy + cpu.busy_ns as f64, given + (wall - cpu.steal_ns as f64).max(1.0))
+        });
+        let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
+        Self {
+            seconds: wall / 1e9,
+            clients,
+            served: measured.open.is_some() && measured.kept_up(),
+            round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
+            client,
+            server,
+            in_process,
+            unseen: match &observed.server {
+                ServerUse::NotObserved(why) => Some(why.clone()),
+                ServerUse::InClient | ServerUse::Seen(_) => None,
+            },
+            cores_busy: if given > 0.0 { (busy / given).min(1.0) } else { 0.0 },
+            cores: cores.len() as f64,
+            shared,
+            others: observed.others_cpu_ns() as f64 / wall,
+            machine: observed.host.cpus.len() as f64,
+            steal: observed.steal(),
+            disk: Disk {
+                samples: observed.samples_taken,
+                waiting: database.and_then(|database| database.disk_wait).unwrap_or(0.0),
+                busy: observed
+                    .host
+                    .disks
+                    .iter()
+                    .map(|disk| disk.busy_ns as f64 / wall)
+                    .fold(0.0, f64::max)
+                    .min(1.0),
+                touched: database.and_then(|d| Some(d.read_bytes? + d.written_bytes? > 0)),
+            },
+            wire: observed.wire.map(|wire| Wire {
+                rtt_us: wire.rtt_us,
+                told: wire.told,
+                at_server: wire.at_server as f64 / (wire.told as f64).max(1.0),
+            }),
+            interface: observed
+                .host
+                .interfaces
+                .iter()
+                .filter_map(|one| {
+                    Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
+                })
+                .fold(0.0, f64::max),
+            lock_waits: observed
+                .waits
+                .as_ref()
+                .filter(|waits| waits.active > 0)
+                .map(|waits| waits.locks as f64 / waits.active as f64),
+            own_share: own_ns_per_op
+                .filter(|_| in_process && observed.client.cpu_ns > 0)
+                .map(|own| (own * completed / observed.client.cpu_ns as f64).min(1.0)),
+        }
+    }
+
+    /// The part of the clients' time that neither side's CPU, at work or waited for, accounts for.
+    pub fn idle(&self) -> f64 {
+        let used = |side: &Side| side.cpu + side.queue;
+        let server = self.server.as_ref().map_or(0.0, used);
+        (1.0 - (used(&self.client) + server) / self.clients).clamp(0.0, 1.0)
+    }
+
+    /// The mean of several trials' facts, for a line of evidence; what is not a number is the first's.
+    pub fn mean(all: &[&Self]) -> Option<Self> {
+        let first = (*all.first()?).clone();
+        let of =
+            |get: &dyn Fn(&Self) -> f64| all.iter().map(|facts| get(facts)).sum::<f64>() / all.len() as f64;
+        let side = |get: &dyn Fn(&Self) -> Option<Side>, base: Side| {
+            let number = |field: &dyn Fn(Side) -> f64| of(&|facts| get(facts).map_or(0.0, field));
+            Side {
+                cpu: number(&|side| side.cpu),
+                queue: number(&|side| side.queue),
+                thread: number(&|side| side.thread),
+                throttled: number(&|side| side.throttled),
+                stopped: number(&|side| side.stopped),
+                ..base
+            }
+        };
+        Some(Self {
+            round_trip_us: of(&|facts| facts.round_trip_us),
+            client: side(&|facts| Some(facts.client), first.client),
+            server: first.server.map(|base| side(&|facts| facts.server, base)),
+            cores_busy: of(&|facts| facts.cores_busy),
+            others: of(&|facts| facts.others),
+            steal: of(&|facts| facts.steal),
+            disk: Disk {
+                samples: all.iter().map(|facts| facts.disk.samples).sum(),
+                waiting: of(&|facts| facts.disk.waiting),
+                busy: of(&|facts| facts.disk.busy),
+                touched: first.disk.touched,
+            },
+            wire: first.wire.map(|_| Wire {
+                rtt_us: of(&|facts| facts.wire.map_or(0.0, |wire| wire.rtt_us)),
+                told: all.iter().filter_map(|facts| facts.wire).map(|wire| wire.told).sum(),
+                at_server: of(&|facts| facts.wire.map_or(0.0, |wire| wire.at_server)),
+            }),
+            interface: of(&|facts| facts.interface),
+            lock_waits: first.lock_waits.map(|_| of(&|facts| facts.lock_waits.unwrap_or(0.0))),
+            own_share: first.own_share.map(|_| of(&|facts| facts.own_share.unwrap_or(0.0))),
+            ..first
+        })
+    }
+}
+
+fn side(process: &ProcessUse, wall: f64) -> Side {
+    let processors = (process.cpus.len() as f64).max(1.0);
+    Side {
+        cpu: process.cpu_ns as f64 / wall,
+        queue: process.queue_ns.unwrap_or(0) as f64 / wall,
+        capacity: process.quota_cpus.map_or(processors, |quota| quota.min(processors)),
+        thread: process.busiest.first().map_or(0.0, |thread| thread.cpu_ns as f64 / wall),
+        quota: process.quota_cpus.filter(|quota| *quota < processors),
+        throttled: process.throttled_ns.map_or(0.0, |ns| (ns as f64 / wall).min(1.0)),
+        stopped: process.stopped.unwrap_or(0.0),
+    }
+}

@@ -1,0 +1,242 @@
+//! What bound a trial, and what a report says of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{INFO, Pattern, Scenario, bound, observed};
+use kurabe_core::observation::{EngineWaits, Observation, ServerUse, WireUse};
+use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_report::attribution::{Attribution, Bound, Confidence, of_trial};
+use kurabe_report::summary::VerdictResult;
+use kurabe_report::{View, analyse, csv, html, json, markdown, terminal};
+
+fn measured() -> Measurement {
+    let run = Scenario::default().run();
+    let Outcome::Measured(measured) = &run.trials[0].outcome else {
+        unreachable!("synthetic trials have figures")
+    };
+    Measurement { elapsed_ns: 1_000_000_000, ..(**measured).clone() }
+}
+
+/// What a trial is attributed to that looks like this pattern, changed in some way.
+fn attributed(pattern: Pattern, change: impl FnOnce(&mut Observation, &mut Measurement)) -> Attribution {
+    let mut measured = measured();
+    let mut seen = observed(pattern, &measured);
+    change(&mut seen, &mut measured);
+    measured.observed = Some(Box::new(seen));
+    of_trial(&measured, Some(500.0)).unwrap()
+}
+
+fn plain(pattern: Pattern) -> Attribution {
+    attributed(pattern, |_, _| ())
+}
+
+/// Has the machine do what client and server did, and no more.
+fn quiet(seen: &mut Observation) {
+    seen.host.cpus[0].busy_ns = seen.client.cpu_ns;
+    seen.host.cpus[1].busy_ns = server(seen).cpu_ns;
+}
+
+fn server(seen: &mut Observation) -> &mut kurabe_core::observation::ProcessUse {
+    let ServerUse::Seen(server) = &mut seen.server else { unreachable!("this pattern has a server") };
+    server
+}
+
+#[test]
+fn each_pattern_is_named_with_high_confidence() {
+    for (pattern, bound) in [
+        (Pattern::ClientFull, Bound::ClientCpu),
+        (Pattern::ServerThreadFull, Bound::ServerCpu),
+        (Pattern::Disk, Bound::Disk),
+        (Pattern::RoundTrip, Bound::Latency),
+        (Pattern::InClient, Bound::ProcessCpu),
+    ] {
+        let found = plain(pattern);
+        assert_eq!((found.bound_by, found.confidence), (bound, Confidence::High), "{pattern:?}: {found:?}");
+        assert!(!found.evidence.is_empty() && !found.evidence.contains("secretserver"), "{}", found.evidence);
+    }
+}
+
+#[test]
+fn nobody_looked_and_nothing_is_said() {
+    assert_eq!(of_trial(&measured(), None), None);
+}
+
+#[test]
+fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
+    let found = plain(Pattern::Unseen);
+    assert_eq!((found.bound_by, found.split), (Bound::NotKnown, None));
+    assert!(found.evidence.contains("another host"), "{}", found.evidence);
+    let found = attributed(Pattern::Unseen, |seen, _| seen.client.cpu_ns = 970_000_000);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ClientCpu, Confidence::High));
+}
+
+#[test]
+fn a_single_threaded_server_is_full_although_half_the_machine_is_idle() {
+    let found = attributed(Pattern::ServerThreadFull, |_, measured| measured.clients = 8);
+    assert_eq!(found.bound_by, Bound::ServerCpu);
+    assert!(found.evidence.contains("one thread of the server"), "{}", found.evidence);
+}
+
+#[test]
+fn a_server_that_has_used_up_its_control_groups_share_is_full() {
+    let found = attributed(Pattern::RoundTrip, |seen, _| {
+        let server = server(seen);
+        (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
+        quiet(seen);
+    });
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High));
+    assert!(found.evidence.contains("control group"), "{}", found.evidence);
+}
+
+#[test]
+fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
+    let shared = |client: u64, server_cpu: u64| {
+        attributed(Pattern::RoundTrip, |seen, measured| {
+            measured.clients = 16;
+            seen.client.cpu_ns = client;
+            let server = server(seen);
+            server.cpu_ns = server_cpu;
+            server.busiest[0].cpu_ns = server_cpu / 10;
+            for cpu in &mut seen.host.cpus {
+                cpu.busy_ns = 990_000_000;
+            }
+        })
+    };
+    let found = shared(400_000_000, 1_560_000_000);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+    let found = shared(800_000_000, 1_160_000_000);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
+    let found = shared(1_500_000_000, 460_000_000);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ClientCpu, Confidence::High), "{found:?}");
+    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+}
+
+#[test]
+fn a_server_pinned_apart_is_full_when_its_processor_is() {
+    let found = attributed(Pattern::RoundTrip, |seen, measured| {
+        measured.clients = 8;
+        seen.client.cpus = vec![0];
+        seen.client.cpu_ns = 400_000_000;
+        let server = server(seen);
+        server.cpus = vec![1];
+        server.cpu_ns = 960_000_000;
+        server.busiest[0].cpu_ns = 200_000_000;
+    });
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+}
+
+#[test]
+fn others_work_makes_a_trial_suspect_and_takes_the_confidence() {
+    let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].busy_ns += 600_000_000);
+    assert_eq!(found.confidence, Confidence::Low);
+    assert!(found.suspect.unwrap().contains("other processes"));
+    let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].steal_ns = 300_000_000);
+    assert!(found.suspect.unwrap().contains("machine below"));
+}
+
+#[test]
+fn who_held_the_requests_tells_locks_from_the_way() {
+    let sleeping = |at_server: u64| {
+        attributed(Pattern::RoundTrip, |seen, measured| {
+            seen.client.cpu_ns = 10_000_000;
+            server(seen).cpu_ns = 20_000_000;
+            server(seen).busiest[0].cpu_ns = 20_000_000;
+            quiet(seen);
+            measured.completed = 100;
+            seen.wire =
+                Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server, ..WireUse::default() });
+        })
+    };
+    let found = sleeping(98);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::Low), "{found:?}");
+    let found = sleeping(2);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Network, Confidence::High), "{found:?}");
+    let found = sleeping(45);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Latency, Confidence::Low), "{found:?}");
+}
+
+#[test]
+fn the_engines_own_word_on_locks_is_certain() {
+    let found =
+        attributed(Pattern::RoundTrip, |seen, _| seen.waits = Some(EngineWaits { active: 40, locks: 36 }));
+    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::High));
+}
+
+#[test]
+fn a_database_in_the_client_is_not_what_was_measured_where_the_tool_itself_took_most_of_it() {
+    let mut measured = measured();
+    measured.observed = Some(Box::new(observed(Pattern::InClient, &measured)));
+    let own = 0.8 * 1e9 / measured.completed as f64;
+    assert_eq!(of_trial(&measured, Some(own)).unwrap().bound_by, Bound::ClientCpu);
+    assert_eq!(of_trial(&measured, Some(own / 4.0)).unwrap().bound_by, Bound::ProcessCpu);
+}
+
+#[test]
+fn a_trial_too_short_for_the_counters_is_never_certain() {
+    let found = attributed(Pattern::ServerThreadFull, |seen, _| {
+        for ns in [&mut seen.wall_ns, &mut seen.client.cpu_ns] {
+            *ns /= 20;
+        }
+        let server = server(seen);
+        server.cpu_ns /= 20;
+        server.busiest[0].cpu_ns /= 20;
+    });
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low));
+}
+
+#[test]
+fn verdicts_name_the_reason_and_a_client_that_was_full_is_not_ranked() {
+    let summary = analyse(&bound(), Some(&INFO));
+    let all = summary.summary.iter().chain(&summary.details).cloned().collect::<Vec<_>>().join("\n");
+    assert!(all.contains("because PostgreSQL's server CPU was full; the client was at 30 %"), "{all}");
+    assert!(all.contains("because PostgreSQL waited for storage"), "{all}");
+    assert!(all.contains("memcached is not ranked"), "{all}");
+    for verdict in &summary.verdicts {
+        let loser_is_memcached = verdict.b == "memcached" && verdict.result == VerdictResult::Faster
+            || verdict.a == "memcached" && verdict.result == VerdictResult::Slower;
+        assert!(!loser_is_memcached, "{}", verdict.sentence);
+    }
+}
+
+#[test]
+fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
+    let summary = analyse(&bound(), Some(&INFO));
+    let options = terminal::Options { width: 200, ..terminal::Options::default() };
+    for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
+        assert!(text.contains("≥ ") && text.contains("bound by") && text.contains("client CPU"), "{text}");
+        assert!(text.contains("What bound it") && text.contains("lower bound"), "{text}");
+    }
+    let page = html::render(&summary, &html::Options::default());
+    assert!(page.contains("a lower bound") && page.contains("class=\"bar least\""));
+    assert!(csv::render(&summary).contains(",client-cpu,"));
+    assert!(json::render(&summary).contains("\"saturated\": \"disk\""));
+}
+
+#[test]
+fn an_anonymous_report_does_not_tell_programs_names() {
+    let view = View { anonymise: true, ..View::default() };
+    let summary = view.analyse(&bound(), Some(&INFO)).unwrap();
+    assert!(!json::render(&summary).contains("secretserver"));
+    assert!(json::render(&analyse(&bound(), Some(&INFO))).contains("secretserver"));
+}
+
+#[test]
+fn a_cell_is_what_most_of_its_trials_say() {
+    let mut run: Run = bound();
+    let mut changed = 0;
+    for trial in &mut run.trials {
+        if trial.cell == 0 && trial.operation == "read" && trial.round < 2 {
+            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+            measured.observed = Some(Box::new(observed(Pattern::Disk, &measured.clone())));
+            changed += 1;
+        }
+    }
+    assert_eq!(changed, 2);
+    let summary = analyse(&run, Some(&INFO));
+    let cell = summary.cells.iter().find(|cell| cell.target == "sqlite" && cell.operation == "read").unwrap();
+    let found = cell.attribution.as_ref().unwrap();
+    assert_eq!((found.bound_by, found.trials, found.of_trials), (Bound::ProcessCpu, 3, 5));
+    assert_eq!(found.confidence, Confidence::Low);
+}

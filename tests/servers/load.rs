@@ -1,0 +1,150 @@
+//! How load is offered on real servers: many clients in one process, rates and what stands still under them, pipelines.
+
+use super::common::{assert_all_verified, cells};
+use crate::support::{Answer, Place, eventually, piped};
+use kurabe_testbed::{Server, testing};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// What the program may hold at most with a thousand clients, in kilobytes.
+const MOST: u64 = 150_000;
+
+/// `kurabe run point-read` on these targets.
+fn point_read<'a>(targets: &[&'a str], rest: &'a str) -> Vec<&'a str> {
+    [&["run", "point-read"], targets, &rest.split(' ').collect::<Vec<_>>()].concat()
+}
+
+/// Reads that a memcached has answered so far.
+fn answered(server: &Server) -> u64 {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(b"stats\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    lines.find_map(|line| line.strip_prefix("STAT cmd_get ")?.parse().ok()).unwrap()
+}
+
+fn number(cell: &Value, path: &str) -> f64 {
+    cell.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {cell:#}"))
+}
+
+#[test]
+fn a_thousand_clients_in_one_process_fit_into_150_megabytes() {
+    for (engine, setting) in [("mysql", "max_connections"), ("memcached", "c")] {
+        let Some(server) = testing::server_with(engine, |options| options.set(setting, "1100")) else {
+            continue;
+        };
+        let place = Place::new();
+        let args = point_read(&[server.url()], "--clients 1000 --records 1000 --requests 10000 --rounds 1");
+        let mut child = piped(&mut place.command(&args));
+        let (mut most, mut threads) = (0, 0);
+        let ended = eventually(120, || {
+            most = status(child.id(), "VmHWM:").unwrap_or(0).max(most);
+            threads = status(child.id(), "Threads:").unwrap_or(0).max(threads);
+            child.try_wait().unwrap()
+        });
+        assert!(ended.is_some(), "{engine}: no end");
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_all_verified(&place, &answer);
+        println!("{engine}: {threads} threads, at most {} MB", most / 1_000);
+        assert!(threads > 1_000, "{engine}: the clients were not seen: {threads} threads");
+        assert!(most <= MOST, "{engine}: {most} kB");
+    }
+}
+
+/// A number of a process's `status` file; `None` once it has ended.
+fn status(pid: u32, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_gap() {
+    let Some(server) = testing::server("memcached") else { return };
+    let place = Place::new();
+    let args = point_read(&[server.url()], "--rate 500 --duration 6s --records 100 --rounds 1");
+    let child = piped(&mut place.command(&args));
+    // Loading and checking read as fast as they can, and warming up takes a tenth of a trial's time at most: what reads at
+    // about that rate for a second is being measured.
+    let mut steady = 0;
+    let mut last = answered(&server);
+    let under_way = eventually(60, || {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = answered(&server);
+        steady = if (40..200).contains(&(now - last)) { steady + 1 } else { 0 };
+        last = now;
+        (steady == 5).then_some(())
+    });
+    assert!(under_way.is_some(), "no load came");
+    server.pause().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    server.resume().unwrap();
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let report = assert_all_verified(&place, &answer);
+    // The cell is measured twice, and stood still in one of the two.
+    let p99 = |cell: &Value| number(cell, "/open_loop/response_us/p99");
+    let cell = cells(&report).iter().max_by(|a, b| p99(a).total_cmp(&p99(b))).unwrap();
+    assert_eq!(cell["open_loop"]["dropped"], 0, "{cell:#}");
+    // A sixth of the transactions was due while it stood, evenly spread over that second: of all, the hundredth part
+    // waited longer than nine tenths of it.
+    let response = number(cell, "/open_loop/response_us/p99");
+    assert!((850_000.0..3_000_000.0).contains(&response), "{cell:#}");
+    // To the clients that waited it was one slow answer each: service times alone would have hidden it.
+    let service = number(cell, "/latency_us/p99");
+    assert!(service < response / 4.0, "{cell:#}");
+}
+
+#[test]
+fn a_rate_is_offered_in_full_and_served_at_that_rate() {
+    let engines = ["memcached", "postgres", "redis"];
+    let servers: Vec<Server> = engines.into_iter().filter_map(testing::server).collect();
+    let urls: Vec<&str> = servers.iter().map(Server::url).collect();
+    let place = Place::new();
+    let rest = "--rate 200,400 --duration 2s --records 100 --rounds 2";
+    let report = assert_all_verified(&place, &place.run(&point_read(&urls, rest)));
+    for cell in cells(&report) {
+        // Two rounds of two seconds: as many as were due, whatever else the machine had to do.
+        let offered = number(cell, "/open_loop/due_per_second") * 4.0;
+        assert_eq!(cell["open_loop"]["offered"], offered as u64, "{cell:#}");
+        // What was served in time was served at that rate; one that ran over says so.
+        let late = offered - number(cell, "/ops_per_second/median") * 4.0;
+        let slowest = number(cell, "/open_loop/response_us/max") / 2e6;
+        if cell["open_loop"]["kept_up"] == true {
+            assert!(late <= offered * (0.03 + slowest), "{late} of {offered} were late: {cell:#}");
+        }
+    }
+}
+
+#[test]
+fn the_highest_rate_that_keeps_an_objective_is_found_and_keeps_it() {
+    let Some(server) = testing::server("memcached") else { return };
+    let place = Place::new();
+    let answer = place
+        .run(&point_read(&[server.url()], "--rate max --slo 50ms --duration 1s --records 100 --rounds 1"));
+    let report = assert_all_verified(&place, &answer);
+    let cell = &cells(&report)[0];
+    assert!(number(cell, "/open_loop/response_us/p99") <= 50_000.0, "{cell:#}");
+    // Any server answers more than this; a search that ended at its first step would not have come so far.
+    assert!(number(cell, "/open_loop/due_per_second") > 1_000.0, "{cell:#}");
+}
+
+#[test]
+fn pipelines_are_verified_wherever_the_protocol_has_them() {
+    let engines = ["postgres", "memcached", "redis", "mysql"];
+    let servers: Vec<Server> = engines.into_iter().filter_map(testing::server).collect();
+    let urls: Vec<&str> = servers.iter().map(Server::url).collect();
+    for experiment in ["point-read", "point-write"] {
+        let place = Place::new();
+        let rest = "--pipeline 1,16 --clients 2 --records 200 --requests 640 --rounds 1";
+        let args = [&["run", experiment], &urls[..], &rest.split(' ').collect::<Vec<_>>()].concat();
+        let answer = place.run(&args);
+        assert!(matches!(answer.code, Some(0)), "{answer:?}");
+        let report = place.report();
+        for cell in cells(&report) {
+            let without = cell["target"] == "mysql" && cell["axes"]["pipeline"] == 16;
+            assert_eq!(cell["status"], if without { "unavailable" } else { "ok" }, "{cell:#}");
+            assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");
+        }
+    }
+}

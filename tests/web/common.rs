@@ -1,0 +1,121 @@
+//! An application as these tests need it, and a client that sends whatever it is told.
+
+use crate::support::{Answer, Place, piped, signal};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Child;
+use std::time::Duration;
+
+/// The longest that an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `kurabe app` at work.
+pub(super) struct App {
+    child: Option<Child>,
+    pub(super) address: SocketAddr,
+    _place: Place,
+}
+
+impl App {
+    /// Starts it in front of a target with only `kv`, at a free port.
+    pub(super) fn start(target: &str, rest: &[&str]) -> Self {
+        let place = Place::new();
+        let args = ["app", target, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "500"];
+        let mut child = piped(&mut place.command(&[&args, rest].concat()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(address) = line.trim().strip_prefix("http://").and_then(|text| text.parse().ok()) else {
+            panic!("no address: {line:?} {:?}", Answer::of(&child.wait_with_output().unwrap()));
+        };
+        Self { child: Some(child), address, _place: place }
+    }
+
+    pub(super) fn url(&self, page: &str) -> String {
+        format!("http://{}{page}", self.address)
+    }
+
+    pub(super) fn signal(&self, name: &str) {
+        signal(self.child.as_ref().unwrap(), name);
+    }
+
+    /// Asks it to stop, and says how it ended.
+    pub(super) fn stop(self) -> Answer {
+        self.signal("-TERM");
+        self.ended()
+    }
+
+    /// How it ended.
+    pub(super) fn ended(mut self) -> Answer {
+        Answer::of(&self.child.take().unwrap().wait_with_output().unwrap())
+    }
+
+    pub(super) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// A page, asked for on a connection of its own.
+    pub(super) fn get(&self, page: &str) -> Said {
+        self.send(format!("GET {page} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
+    }
+
+    /// The answer to these bytes.
+    pub(super) fn send(&self, bytes: &[u8]) -> Said {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        Said::read(&mut stream)
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It removes what it made when it is asked to end, not when it is killed.
+            signal(&child, "-TERM");
+            let _ = child.wait();
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Said {
+    /// Reads one answer, of which the head tells the length.
+    pub(super) fn read(stream: &mut TcpStream) -> Self {
+        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
+                let length = field(&head, "content-length").unwrap().parse::<usize>().unwrap();
+                if bytes.len() >= at + 4 + length {
+                    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+                    let body = String::from_utf8(bytes[at + 4..at + 4 + length].to_vec()).unwrap();
+                    return Self { status, head, body };
+                }
+            }
+            match stream.read(&mut piece) {
+                Ok(0) => panic!("the connection ended after {:?}", String::from_utf8_lossy(&bytes)),
+                Ok(n) => bytes.extend_from_slice(&piece[..n]),
+                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&bytes)),
+            }
+        }
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<String> {
+        field(&self.head, name)
+    }
+}
+
+fn field(head: &str, name: &str) -> Option<String> {
+    head.lines().find_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    })
+}

@@ -1,0 +1,29 @@
+//! kv without an application: what the figures through one are laid beside.
+
+use crate::servers::common::cells;
+use crate::support::Place;
+use kurabe_testbed::testing;
+
+#[test]
+fn every_engine_reads_and_adds_records_and_forty_clients_do_not_get_in_each_others_way() {
+    for engine in
+        ["sqlite", "postgres", "mysql", "mariadb", "memcached", "redis", "valkey", "mongodb", "couchdb"]
+    {
+        let server = if engine == "sqlite" { None } else { testing::server(engine) };
+        if server.is_none() && engine != "sqlite" {
+            continue;
+        }
+        let url = server.as_ref().map_or("sqlite:", |server| server.url());
+        let place = Place::new();
+        let rest = ["--clients", "40", "--requests", "400", "--records", "300", "--rounds", "1", "--no-html"];
+        let answer = place.run(&[&["run", "kv", url, "--quiet"], &rest[..]].concat());
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        for cell in cells(&place.report()) {
+            assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
+            assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");
+            if cell["operation"] == "write" {
+                assert!(cell["verified"]["writes"].as_u64() >= Some(400), "{engine}: {cell:#}");
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Clients that know no manners.
+
+use super::common::{App, Said};
+use crate::servers::common::skip;
+use kurabe_testbed::testing;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+#[test]
+fn what_is_no_request_is_refused_with_its_status_and_the_next_client_is_served() {
+    let app = App::start("null:", &[]);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(20_000));
+    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(1_000));
+    for (bytes, status) in [
+        (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"[..], 400),
+        (b"hello there\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        (b"POST /kv/write HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+        (b"POST /kv/write HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 413),
+        (b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (b"GET /kv/read?key=1;drop HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /kv/write?key=1 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /kv/read?key=501 HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (b"GET /kv/read?key=18446744073709551615 HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (long.as_bytes(), 431),
+        (many.as_bytes(), 431),
+    ] {
+        let said = app.send(bytes);
+        assert_eq!(said.status, status, "{}: {said:?}", String::from_utf8_lossy(bytes));
+        assert!(said.body.ends_with('\n') && said.body.len() > 5, "no reason: {said:?}");
+        assert_eq!(app.get("/kv/read").status, 200);
+    }
+    assert_eq!(app.stop().code, Some(0));
+}
+
+#[test]
+fn a_request_that_comes_too_slowly_ends_with_408_and_one_that_never_begins_in_silence() {
+    let app = App::start("null:", &["--header-time", "300ms", "--idle-time", "600ms"]);
+    let mut slow = app.connect();
+    let mut silent = app.connect();
+    for piece in [&b"GET /kv/re"[..], b"ad HT", b"TP/1.1\r\nHo"] {
+        slow.write_all(piece).unwrap();
+        assert_eq!(app.get("/kv/read").status, 200);
+    }
+    let said = Said::read(&mut slow);
+    assert_eq!((said.status, said.field("connection").as_deref()), (408, Some("close")), "{said:?}");
+    assert_eq!(slow.read(&mut [0; 10]).unwrap(), 0, "the connection stays");
+    assert_eq!(silent.read(&mut [0; 10]).unwrap(), 0, "something was said to nobody");
+}
+
+#[test]
+fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
+    let app = App::start("null:", &[]);
+    let mut stream = app.connect();
+    for byte in b"GET /kv/read?key=3 HTTP/1.1\r\nHost: a\r\n\r\n" {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    assert!(Said::read(&mut stream).body.starts_with("00000000000000000003\n"));
+    // One at a time is read: what follows stays for the next.
+    stream.write_all(&b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3)).unwrap();
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    while bytes.windows(5).filter(|five| five == b"\r\nok\n").count() < 3 {
+        let n = stream.read(&mut piece).unwrap();
+        assert!(n > 0, "{}", String::from_utf8_lossy(&bytes));
+        bytes.extend_from_slice(&piece[..n]);
+    }
+}
+
+#[test]
+fn clients_that_go_away_in_mid_request_hurt_nobody() {
+    let Some(server) = testing::server("postgres") else { return };
+    let app = App::start(server.url(), &["--workers", "4"]);
+    for n in 0..300 {
+        let mut stream = app.connect();
+        let request = b"GET /kv/write HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(&request[..if n % 3 == 0 { 20 } else { request.len() }]).unwrap();
+        drop(stream);
+    }
+    let said = app.get("/kv/write");
+    assert_eq!(said.status, 200, "{said:?}");
+    let answer = app.stop();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // Whoever asked was not there to be told; the records are.
+    assert!(answer.err.contains("kv write: ") && answer.err.contains("all of them counted"), "{answer:?}");
+}
+
+#[test]
+fn ten_thousand_idle_connections_do_not_stop_it() {
+    const IDLE: usize = 10_000;
+    let limit = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let files = limit.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let soft = files.split_whitespace().nth(3).and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    if soft < IDLE + 1_000 {
+        skip(&format!("this process may open {soft} files"));
+        return;
+    }
+    let app = App::start("null:", &["--idle-time", "1h"]);
+    let mut idle: Vec<TcpStream> = (0..IDLE).map(|_| app.connect()).collect();
+    for _ in 0..100 {
+        assert_eq!(app.get("/kv/read").status, 200);
+    }
+    for stream in idle.iter_mut().step_by(100) {
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(Said::read(stream).status, 200);
+    }
+    // They do not keep it from stopping either.
+    assert_eq!(app.stop().code, Some(0));
+}
+
+#[test]
+fn a_connection_over_the_limit_is_told_so() {
+    let place = crate::support::Place::new();
+    let args = ["app", "null:", "--listen", "127.0.0.1:0", "--experiment", "kv", "--workers", "1"];
+    let mut command = place.command_after("ulimit -n 100", &args);
+    let mut child = crate::support::piped(&mut command);
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().to_owned();
+    let connect = || TcpStream::connect(&address).unwrap();
+    let mut held: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
+    let refused = held.last_mut().map(Said::read).unwrap();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.body.contains("connections are open already"), "{refused:?}");
+    assert!(refused.field("retry-after").is_some(), "{refused:?}");
+    drop(held);
+    let served = crate::support::eventually(10, || {
+        let mut stream = connect();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        (Said::read(&mut stream).status == 200).then_some(())
+    });
+    assert!(served.is_some(), "it does not recover");
+    crate::support::signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

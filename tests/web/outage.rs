@@ -1,0 +1,90 @@
+//! A database that goes, comes back, is full, or stands still.
+
+use super::common::App;
+use crate::support::eventually;
+use kurabe_testbed::testing;
+use std::io::Write;
+
+#[test]
+fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
+    for engine in ["postgres", "mariadb", "redis"] {
+        for connection in ["kept", "per-request"] {
+            let Some(server) = testing::server(engine) else { continue };
+            let app = App::start(server.url(), &["--workers", "2", "--connection", connection]);
+            assert_eq!(app.get("/kv/read").status, 200);
+            server.kill_hard().unwrap();
+            for page in ["/kv/read", "/kv/write", "/health"] {
+                let said = app.get(page);
+                assert_eq!(said.status, 503, "{engine} {connection} {page}: {said:?}");
+                assert!(said.field("retry-after").is_some(), "{said:?}");
+                assert!(said.body.starts_with(engine), "the reason does not name the database: {said:?}");
+            }
+            // What needs no database is served as before.
+            assert_eq!(app.get("/kv").status, 200);
+            server.restart().unwrap();
+            let back = eventually(20, || (app.get("/health").status == 200).then_some(()));
+            assert!(back.is_some(), "{engine} {connection}: {:?}", app.get("/health"));
+            // No other worker meets a connection of before.
+            for _ in 0..8 {
+                assert_eq!(app.get("/health").status, 200, "{engine} {connection}");
+            }
+            if engine != "redis" {
+                assert_eq!(app.get("/kv/write").status, 200, "{engine} {connection}");
+                assert_eq!(app.get("/kv/read").status, 200, "{engine} {connection}");
+            }
+            let answer = app.stop();
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_is_served() {
+    let Some(server) = testing::server_with("mariadb", |options| options.set("max_connections", "10")) else {
+        return;
+    };
+    let app = App::start(server.url(), &["--workers", "32", "--connection", "per-request"]);
+    let (mut good, mut full) = (0, 0);
+    for _ in 0..20 {
+        let mut streams: Vec<_> = (0..64).map(|_| app.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        }
+        for stream in &mut streams {
+            let said = super::common::Said::read(stream);
+            match said.status {
+                200 => good += 1,
+                503 => {
+                    assert!(said.body.to_lowercase().contains("too many connections"), "{said:?}");
+                    full += 1;
+                }
+                _ => panic!("{said:?}"),
+            }
+        }
+    }
+    assert!(good > 0 && full > 0, "{good} served, {full} refused");
+    assert_eq!(app.get("/kv/read").status, 200);
+}
+
+#[test]
+fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
+    let Some(server) = testing::server("memcached") else { return };
+    let app = App::start(server.url(), &["--workers", "1", "--queue", "2"]);
+    assert_eq!(app.get("/kv/read").status, 200);
+    server.pause().unwrap();
+    let mut waiting: Vec<_> = (0..8).map(|_| app.connect()).collect();
+    for stream in &mut waiting {
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    }
+    let refused = app.get("/kv/read");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.body.contains("2 requests are waiting already"), "{refused:?}");
+    assert!(refused.field("retry-after").is_some(), "{refused:?}");
+    server.resume().unwrap();
+    let mut answers: Vec<u16> =
+        waiting.iter_mut().map(|stream| super::common::Said::read(stream).status).collect();
+    answers.sort_unstable();
+    // One with the worker, two in the queue.
+    assert_eq!(answers, [200, 200, 200, 503, 503, 503, 503, 503]);
+    assert_eq!(app.get("/kv/read").status, 200);
+}

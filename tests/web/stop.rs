@@ -1,0 +1,77 @@
+//! How it begins and ends.
+
+use super::common::{App, Said};
+use crate::servers::common::sql;
+use crate::support::{Place, eventually};
+use kurabe_testbed::testing;
+use std::io::Write;
+use std::net::TcpStream;
+
+#[test]
+fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind() {
+    let Some(server) = testing::server("memcached") else { return };
+    for signal in ["-TERM", "-INT"] {
+        let app = App::start(server.url(), &["--workers", "1"]);
+        let mut idle = app.connect();
+        assert_eq!(app.get("/kv/read").status, 200);
+        server.pause().unwrap();
+        let mut stream = app.connect();
+        stream.write_all(b"GET /kv/read?key=9 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        // Time to be read: what has not been read when the application is to stop is not begun.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        app.signal(signal);
+        let address = app.address;
+        let closed = eventually(10, || TcpStream::connect(address).is_err().then_some(()));
+        assert!(closed.is_some(), "it still listens");
+        server.resume().unwrap();
+        let said = Said::read(&mut stream);
+        assert_eq!((said.status, said.field("connection").as_deref()), (200, Some("close")), "{said:?}");
+        assert_eq!(std::io::Read::read(&mut idle, &mut [0; 1]).unwrap(), 0);
+        let answer = app.ended();
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+}
+
+#[test]
+fn tables_are_gone_after_it_even_if_the_database_went_in_between() {
+    let Some(server) = testing::server("postgres") else { return };
+    let tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'kurabe%'";
+    for outage in [false, true] {
+        let app = App::start(server.url(), &[]);
+        assert_eq!(app.get("/kv/write").status, 200);
+        assert!(sql(&server, "", tables).unwrap().contains("kurabe_0_kv_w"));
+        if outage {
+            server.kill_hard().unwrap();
+            server.restart().unwrap();
+        }
+        let answer = app.stop();
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(sql(&server, "", tables).unwrap().trim(), "", "{answer:?}");
+    }
+}
+
+#[test]
+fn wrong_command_lines_are_refused_before_anything_is_started() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (args, code, part) in [
+        (&["app"][..], 2, "required"),
+        (&["app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
+        (&["app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
+        (&["app", "null:", "--listen", "localhost"], 2, "is no address"),
+        (&["app", "null:", "--workers", "0"], 2, "out of range"),
+        (&["app", "null:", "--pool", "3"], 2, "--connection pool"),
+        (&["app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),
+        (&["app", "null:", "--set", "session.paylod=1k"], 2, "did you mean 'payload'?"),
+        (&["app", "null:", "--set", "session.payload=1x"], 2, "not a size"),
+        (&["app", "null:", "--set", "kv.clients=3"], 2, "--workers"),
+        (&["app", "postgres://127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
+        (&["app", "null:", "--experiment", "kv", "--listen", &taken], 3, "cannot listen at"),
+    ] {
+        let answer = place.run(args);
+        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+        assert!(answer.out.is_empty(), "{args:?}: {answer:?}");
+    }
+}

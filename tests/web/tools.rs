@@ -1,0 +1,100 @@
+//! ab, wrk and curl, as anyone has them.
+
+use super::common::App;
+use crate::servers::common::skip;
+use kurabe_core::units;
+use kurabe_testbed::testing;
+use std::process::Command;
+
+/// What a tool printed; nothing, and a line that says so, where it is not installed.
+fn tool(name: &str, args: &[&str]) -> Option<String> {
+    let Ok(output) = Command::new(name).args(args).output() else {
+        skip(&format!("{name} is not installed"));
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{name}: {text} {}", String::from_utf8_lossy(&output.stderr));
+    Some(text)
+}
+
+/// The number behind a name in what ab prints.
+fn line(text: &str, name: &str) -> u64 {
+    let value =
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name} in {text}"));
+    value.trim().split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn ab_sees_no_failed_request_with_and_without_keep_alive() {
+    let Some(server) = testing::server("postgres") else { return };
+    for (connection, requests) in
+        [(&["--connection", "kept"][..], 10_000), (&["--connection", "pool", "--pool", "4"], 2_000)]
+    {
+        let app = App::start(server.url(), connection);
+        let number = requests.to_string();
+        for (page, keep) in
+            [("/kv/read", true), ("/kv/read", false), ("/kv/write", true), ("/kv/write", false)]
+        {
+            let url = app.url(page);
+            let mut args = vec!["-q", "-c", "100", "-n", &number, &url];
+            if keep {
+                args.insert(0, "-k");
+            }
+            let Some(text) = tool("ab", &args) else { return };
+            assert_eq!(line(&text, "Complete requests:"), requests, "{text}");
+            assert_eq!(line(&text, "Failed requests:"), 0, "{text}");
+            assert!(!text.contains("Non-2xx"), "{text}");
+            if keep {
+                assert_eq!(line(&text, "Keep-Alive requests:"), requests, "{text}");
+            }
+        }
+        assert_eq!(app.get("/kv/count").body.trim().parse::<u64>().unwrap(), 2 * requests);
+        let answer = app.stop();
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let written = units::count(2 * requests);
+        assert!(answer.err.contains(&format!("kv write: {written} acknowledged, all of them")), "{answer:?}");
+        let all = units::count(4 * requests + 1);
+        assert!(answer.err.contains(&format!("{all} requests answered;")), "something failed: {answer:?}");
+    }
+}
+
+#[test]
+fn a_connection_for_each_request_serves_ab_too() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let app = App::start(server.url(), &["--connection", "per-request", "--workers", "8"]);
+    for page in ["/kv/read", "/kv/write"] {
+        let Some(text) = tool("ab", &["-q", "-c", "50", "-n", "1000", &app.url(page)]) else { return };
+        assert_eq!(line(&text, "Failed requests:"), 0, "{text}");
+        assert!(!text.contains("Non-2xx"), "{text}");
+    }
+    let answer = app.stop();
+    assert!(answer.err.contains("kv write: 1,000 acknowledged, all of them counted"), "{answer:?}");
+}
+
+#[test]
+fn wrk_sees_no_error() {
+    let app = App::start("sqlite:", &[]);
+    let Some(text) = tool("wrk", &["-t", "1", "-c", "64", "-d", "1s", &app.url("/kv/read")]) else { return };
+    assert!(text.contains("Requests/sec:"), "{text}");
+    assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
+}
+
+#[test]
+fn curl_reads_what_was_written_and_what_there_is() {
+    let app = App::start("sqlite:", &["--seed", "7"]);
+    let curl = |page: &str| tool("curl", &["-s", "-S", "--fail", &app.url(page)]);
+    let Some(list) = curl("/") else { return };
+    assert!(list.contains("/kv/read\n/kv/write\n/kv/count"), "{list}");
+    assert_eq!(curl("/health").unwrap(), "ok\n");
+    let about: serde_json::Value = serde_json::from_str(&curl("/kv").unwrap()).unwrap();
+    assert_eq!((&about["seed"], &about["records"]), (&7.into(), &500.into()), "{about:#}");
+    assert_eq!(about["durability"], "synced", "{about:#}");
+    // The formula of the contract: printf 7:12:1 | md5sum, and so on.
+    let golden = include_str!("../../crates/experiments/golden/kv_record_seed7_key12.txt").trim();
+    assert_eq!(curl("/kv/read?key=12").unwrap(), format!("{:020}\n{golden}", 12));
+    let written = curl("/kv/write").unwrap();
+    let key = written.split('\n').next().unwrap().parse::<u64>().unwrap();
+    assert!(key > 500, "{written}");
+    assert_eq!(curl(&format!("/kv/read?key={key}")).unwrap(), written);
+    assert_eq!(curl("/kv/count").unwrap(), format!("{:020}\n", 1));
+}

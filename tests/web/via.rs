@@ -1,0 +1,182 @@
+//! `kurabe run kv --via`: an application driven by us, every answer of it verified.
+
+use super::common::App;
+use crate::servers::common::cells;
+use crate::support::Place;
+use kurabe_testbed::testing;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// A run as short as it can be.
+const BRIEF: [&str; 8] = ["--requests", "200", "--rounds", "1", "--clients", "4", "--no-html", "--quiet"];
+
+/// `kurabe run kv --via URL …`
+fn via<'a>(url: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "kv", "--via", url], &BRIEF[..], rest].concat()
+}
+
+fn assert_measured(report: &Value, wanted: usize) {
+    assert_eq!(cells(report).len(), wanted, "{report:#}");
+    for cell in cells(report) {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        let verified = &cell["verified"];
+        let counted = if cell["operation"] == "write" { &verified["writes"] } else { &verified["reads"] };
+        assert!(counted.as_u64().unwrap() >= 200 && verified["mismatches"] == 0, "{cell:#}");
+    }
+}
+
+#[test]
+fn an_application_is_driven_and_verified_beside_the_database_itself() {
+    for engine in ["postgres", "memcached"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let app = App::start("sqlite:", &[]);
+        let place = Place::new();
+        let url = app.url("");
+        let answer = place.run(&via(&url, &["--connection", "kept,per-request", server.url()]));
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        // Two targets, two kinds of connection, two operations; and the baseline's repeat.
+        assert_measured(&report, 10);
+        let engines: Vec<&str> = cells(&report).iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
+        assert!(engines.contains(&"SQLite over HTTP"), "{engines:?}");
+        let ab = place.run(&["report", "--format", "ab"]).out;
+        assert_eq!(ab.matches("Complete requests:      200\n").count(), 10, "{ab}");
+        let port = format!("Server Port:            {}\n", app.address.port());
+        assert!(ab.contains(&port) && ab.contains("Document Path:          /kv/read\n"), "{ab}");
+        // The durability class is that of the database behind.
+        let told = cells(&report).iter().filter(|cell| cell["engine"] == "SQLite over HTTP");
+        assert!(told.into_iter().all(|cell| cell["durability"] == "synced"), "{report:#}");
+    }
+}
+
+#[test]
+fn an_application_on_a_database_that_cannot_count_is_verified_by_reading_all_back() {
+    let Some(server) = testing::server("memcached") else { return };
+    let app = App::start(server.url(), &[]);
+    assert_eq!(app.get("/kv/count").status, 501);
+    let place = Place::new();
+    let answer = place.run(&via(&app.url(""), &["--operation", "write"]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        let verified = &cell["verified"];
+        assert!(verified["reads"].as_u64() >= verified["writes"].as_u64(), "{cell:#}");
+    }
+}
+
+/// Stands between a client and an application, and changes what `spoil` changes in the answers.
+fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            let server = TcpStream::connect(to).unwrap();
+            let pass = |mut from: TcpStream, mut to: TcpStream, spoil: Option<fn(&mut [u8])>| {
+                thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    while let Ok(n @ 1..) = from.read(&mut bytes) {
+                        spoil.inspect(|spoil| spoil(&mut bytes[..n]));
+                        if to.write_all(&bytes[..n]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = to.shutdown(std::net::Shutdown::Write);
+                });
+            };
+            pass(client.try_clone().unwrap(), server.try_clone().unwrap(), None);
+            pass(server, client, Some(spoil));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
+    let app = App::start("null:", &[]);
+    // Records are 117 bytes, and of the heads only their lengths matter here.
+    let a_byte = |bytes: &mut [u8]| {
+        if let Some(last) = bytes.last_mut().filter(|last| last.is_ascii_hexdigit()) {
+            *last = if *last == b'0' { b'1' } else { b'0' };
+        }
+    };
+    let a_key = |bytes: &mut [u8]| {
+        if bytes.last().is_some_and(u8::is_ascii_hexdigit) {
+            let at = bytes.len() - 98;
+            bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+        }
+    };
+    // A count is twenty digits and the line's end; before the first record it is nought.
+    let a_count = |bytes: &mut [u8]| {
+        let Some((b'\n', rest)) = bytes.split_last_mut().map(|(last, rest)| (*last, rest)) else { return };
+        let digits = rest.len().saturating_sub(20);
+        if rest[digits..].iter().all(u8::is_ascii_digit) && rest[digits..].iter().any(|digit| *digit != b'0')
+        {
+            let last = rest.len() - 1;
+            rest[last] = if rest[last] == b'0' { b'1' } else { b'0' };
+        }
+    };
+    for (spoil, operation, reason) in [
+        (a_byte as fn(&mut [u8]), "read", "other content from byte 95 on"),
+        (a_byte, "write", "other content from byte 95 on"),
+        (a_key, "read", "was asked for and record"),
+        (a_count, "write", "the application counted"),
+    ] {
+        let url = format!("http://{}", relay(app.address, spoil));
+        let place = Place::new();
+        let answer = place.run(&via(&url, &["--operation", operation]));
+        assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
+        let report = place.report();
+        let cell = &cells(&report)[0];
+        assert_eq!(cell["status"], "failed", "{cell:#}");
+        assert!(cell["reason"].as_str().unwrap().contains(reason), "{cell:#}");
+        assert!(cell["ops_per_second"].is_null(), "{cell:#}");
+    }
+}
+
+#[test]
+fn what_is_no_such_application_is_refused_by_name() {
+    let place = Place::new();
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let not_http = format!("http://{}", stranger.local_addr().unwrap());
+    thread::spawn(move || {
+        while let Ok((mut client, _)) = stranger.accept() {
+            let _ = client.write_all(b"220 mail.example ESMTP\r\n\r\n");
+            let _ = client.read(&mut [0; 4096]);
+        }
+    });
+    let app = App::start("null:", &[]);
+    let elsewhere = app.url("/elsewhere");
+    for (url, code, part) in [
+        ("http://127.0.0.1:1", 3, "nothing listens at 127.0.0.1:1"),
+        (not_http.as_str(), 3, "is not HTTP"),
+        (elsewhere.as_str(), 3, "the application answered 404"),
+        ("http://bob:hunter2@127.0.0.1:1", 3, "not supported"),
+    ] {
+        let answer = place.run(&via(url, &[]));
+        assert_eq!(answer.code, Some(code), "{url}: {answer:?}");
+        assert!(answer.err.contains(part) && !answer.err.contains("hunter2"), "{url}: {answer:?}");
+    }
+    let answer = place.run(&["run", "session", "--via", &app.url("")]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("session is not driven through an application"), "{answer:?}");
+}
+
+#[test]
+fn a_database_that_goes_during_a_run_fails_its_trials_with_the_applications_reason() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let app = App::start(server.url(), &[]);
+    let place = Place::new();
+    let url = app.url("");
+    let args =
+        ["run", "kv", "--via", &url, "--duration", "200ms", "--rounds", "30", "--clients", "4", "--no-html"];
+    let child = place.spawn(&args);
+    place.wait_for_trials(3);
+    server.kill_hard().unwrap();
+    let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let report = place.report();
+    let reason = cells(&report)[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("the application answered 503") && reason.contains("mariadb"), "{reason}");
+}
