@@ -68,7 +68,9 @@ impl Conversation {
                         return;
                     }
                     if ending == Ending::Closes {
-                        let _ = self.stream.shutdown().await;
+                        if !inbox.is_empty() {
+                            self.linger().await;
+                        }
                         return;
                     }
                 }

@@ -88,6 +88,8 @@ impl Application {
         let listener = TcpListener::bind(address).map_err(refused)?;
         rustix::net::listen(&listener, BACKLOG).map_err(|error| refused(error.into()))?;
         listener.set_nonblocking(true).map_err(refused)?;
+        // Answers are small and each is written at once. Linux hands this on to every connection that is accepted.
+        rustix::net::sockopt::set_tcp_nodelay(&listener, true).map_err(|error| refused(error.into()))?;
         let address = listener.local_addr().map_err(refused)?;
         let most = most_connections(self.options.seats() as u64);
         let office = Arc::new(Office::new(self));
@@ -181,8 +183,6 @@ impl Door {
             Counts::one(&counts.refused);
             return;
         }
-        // Answers are small and each is written at once.
-        let _ = stream.set_nodelay(true);
         let open = Open::new(counts);
         let conversation = Conversation {
             stream,
