@@ -1,6 +1,6 @@
 //! An application as these tests need it, and a client that sends whatever it is told.
 
-use crate::support::{Answer, Place, piped, signal};
+use crate::support::{Answer, Place, eventually, piped, signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Child;
@@ -66,6 +66,18 @@ impl App {
         stream.write_all(bytes).unwrap();
         Said::read(&mut stream)
     }
+}
+
+/// Waits until so many of these connections have been answered.
+pub(super) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
+    let answered = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let there = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).unwrap();
+        there
+    };
+    let all = || (streams.iter().filter(answered).count() >= wanted).then_some(());
+    assert!(eventually(30, all).is_some(), "fewer than {wanted} answers came");
 }
 
 impl Drop for App {

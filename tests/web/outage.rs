@@ -1,6 +1,6 @@
 //! A database that goes, comes back, is full, or stands still.
 
-use super::common::App;
+use super::common::{App, Said, wait_for_answers};
 use crate::support::eventually;
 use kurabe_testbed::testing;
 use std::io::Write;
@@ -51,7 +51,7 @@ fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_i
             stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         }
         for stream in &mut streams {
-            let said = super::common::Said::read(stream);
+            let said = Said::read(stream);
             match said.status {
                 200 => good += 1,
                 503 => {
@@ -76,13 +76,13 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     for stream in &mut waiting {
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     }
+    wait_for_answers(&waiting, 5);
     let refused = app.get("/kv/read");
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body.contains("2 requests are waiting already"), "{refused:?}");
     assert!(refused.field("retry-after").is_some(), "{refused:?}");
     server.resume().unwrap();
-    let mut answers: Vec<u16> =
-        waiting.iter_mut().map(|stream| super::common::Said::read(stream).status).collect();
+    let mut answers: Vec<u16> = waiting.iter_mut().map(|stream| Said::read(stream).status).collect();
     answers.sort_unstable();
     // One with the worker, two in the queue.
     assert_eq!(answers, [200, 200, 200, 503, 503, 503, 503, 503]);

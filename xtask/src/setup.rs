@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::shell::Root;
 use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, pouchdb, programs};
 
-/// A server of the distribution's: its package, and how to see that it is there.
+/// A server of the distribution's, or another program that tests need: its package, and how to see that it is there.
 struct Server {
     engine: &'static str,
     package: &'static str,
@@ -43,7 +43,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in) are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk and curl are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),
