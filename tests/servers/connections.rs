@@ -120,3 +120,47 @@ fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
         }
     }
 }
+
+#[test]
+fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown() {
+    for engine in SQL {
+        let Some(server) = testing::server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
+            continue;
+        };
+        let place = Place::new();
+        let lean = server.url().to_owned();
+        let doctor = |url: &str| {
+            let answer = place.run(&["doctor", "--wire", url]);
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+            let line = |name: &str| {
+                let line = answer.out.lines().find(|line| line.trim_start().starts_with(name));
+                line.unwrap_or_else(|| panic!("{name}: {answer:?}")).trim().to_owned()
+            };
+            [line("connecting"), line("first request"), line("its statements")]
+        };
+        let [connecting, request, statements] = doctor(&lean);
+        // PostgreSQL answers once, MySQL greets and answers, MySQL's newer method may say more.
+        assert!(connecting.contains("1 connection, ") && connecting.contains("bytes sent"), "{connecting}");
+        let waits: u64 = connecting.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!((if engine == "postgres" { 1..=1 } else { 2..=3 }).contains(&waits), "{connecting}");
+        assert!(request.contains("1 wait for the server") && !request.contains("connection,"), "{request}");
+        assert!(statements.ends_with("none of its own while connecting"), "{statements}");
+        // The same twice is the same: nothing of one connection counts for another.
+        assert_eq!(doctor(&lean)[..2], [connecting, request]);
+        let [_, _, statements] = doctor(&with(&lean, "client=driver"));
+        assert_eq!(statements.contains("SELECT"), engine != "postgres", "{statements}");
+        let [_, _, statements] = doctor(&with(&lean, "tls=require"));
+        assert!(statements.ends_with("encrypted"), "{statements}");
+        let socket = with(&lean, &format!("socket={}", server.socket().unwrap().display()));
+        let answer = place.run(&["doctor", "--wire", &socket]);
+        assert!(answer.out.contains("between TCP connections only"), "{answer:?}");
+    }
+    let place = Place::new();
+    let answer = place.run(&["doctor", "--wire", "sqlite:"]);
+    assert!(answer.out.contains("in this process, and sends nothing"), "{answer:?}");
+    if let Some(server) = testing::server("memcached") {
+        let answer = place.run(&["doctor", "--wire", server.url()]);
+        let expected = "connecting     1 connection, 0 waits for the server, 0 bytes sent, 0 received";
+        assert!(answer.out.contains(expected), "{answer:?}");
+    }
+}

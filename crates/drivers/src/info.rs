@@ -28,6 +28,9 @@ pub struct BenchmarkClause {
     pub holds_for: fn(&ServerFacts) -> bool,
 }
 
+/// Reads the statements out of what a client sent from the beginning of a connection on; nothing where it is encrypted.
+pub type ReadStatements = fn(&[u8]) -> Option<Vec<String>>;
+
 /// For a clause that every edition of the engine is licensed under.
 pub fn every_edition(_: &ServerFacts) -> bool {
     true
@@ -48,6 +51,8 @@ pub struct DriverInfo {
     pub options: &'static [OptionInfo],
     /// What the engine's licence says about publishing results, where it restricts that.
     pub benchmark_clause: Option<BenchmarkClause>,
+    /// Reads the statements of its clients, where its protocol has any.
+    pub statements: Option<ReadStatements>,
     /// Makes the driver. Reads nothing from the network: the server is first met by `connect` or `describe`.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
 }

@@ -32,7 +32,10 @@ pub(crate) fn command() -> Command {
                         .value_name("N")
                         .default_value("1")
                         .help("Clients that a run would have, held against the limits"),
-                ),
+                )
+                .arg(Arg::new("wire").long("wire").action(ArgAction::SetTrue).help(
+                    "Counts what a client sends until its first request is answered, by a relay on this machine",
+                )),
         )
         .subcommand(
             Command::new("up")

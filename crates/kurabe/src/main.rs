@@ -8,6 +8,7 @@ mod machine;
 mod output;
 mod places;
 mod progress;
+mod relay;
 mod signals;
 mod suite;
 mod targets;

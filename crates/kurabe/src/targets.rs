@@ -18,6 +18,8 @@ pub(crate) struct Opened {
     pub(crate) targets: Vec<Target>,
     /// For the run file.
     pub(crate) records: Vec<TargetRecord>,
+    /// The URL by which each is really reached.
+    pub(crate) reached: Vec<TargetUrl>,
     servers: Vec<Server>,
 }
 
@@ -45,7 +47,8 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
         check_scheme(url)?;
     }
     let names = names(&parsed);
-    let mut opened = Opened { targets: Vec::new(), records: Vec::new(), servers: Vec::new() };
+    let mut opened =
+        Opened { targets: Vec::new(), records: Vec::new(), reached: Vec::new(), servers: Vec::new() };
     let mut seen = HashSet::new();
     for (url, name) in parsed.into_iter().zip(names) {
         let reached = if url.scheme == UP {
@@ -66,6 +69,7 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             facts: facts.clone(),
         });
+        opened.reached.push(reached);
         opened.targets.push(Target { name, driver, facts, claims, refused });
     }
     Ok(opened)

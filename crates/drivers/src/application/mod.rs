@@ -26,6 +26,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "http://host[:port][/prefix]",
     options: &[] as &[OptionInfo],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

@@ -53,6 +53,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "ca", help: "file of the authority for tls=verify, in place of Mozilla's list" },
     ],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

@@ -34,6 +34,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "memcached://[host][:port] or memcached:///path/to.sock",
     options: &[OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" }],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

@@ -12,6 +12,7 @@ mod house;
 mod lean;
 mod literals;
 mod option_file;
+mod spoken;
 mod wrapped;
 
 use crate::info::{DriverInfo, OptionInfo};
@@ -56,6 +57,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
     ],
     benchmark_clause: Some(edition::CLAUSE),
+    statements: Some(spoken::statements),
     open,
 };
 

@@ -30,6 +30,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "null:",
     options: &[],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

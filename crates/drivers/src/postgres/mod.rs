@@ -9,6 +9,7 @@ mod house;
 mod lean;
 mod literals;
 mod passfile;
+mod spoken;
 mod values;
 mod wrapped;
 mod wrapped_tls;
@@ -51,6 +52,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
     ],
     benchmark_clause: None,
+    statements: Some(spoken::statements),
     open,
 };
 

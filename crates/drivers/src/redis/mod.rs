@@ -47,6 +47,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo { name: "ca", help: "file of the authorities for tls=verify (PEM); none: Mozilla's list" },
     ],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

@@ -55,6 +55,7 @@ pub static INFO: DriverInfo = DriverInfo {
         },
     ],
     benchmark_clause: None,
+    statements: None,
     open,
 };
 

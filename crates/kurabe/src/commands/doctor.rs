@@ -1,5 +1,6 @@
 //! `kurabe doctor TARGET…`: can it be used, and what does it promise.
 
+use super::wire;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets;
@@ -19,8 +20,15 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for url in &urls {
         match targets::open(std::slice::from_ref(url), None, output) {
             Ok(opened) => {
-                for target in &opened.targets {
-                    let (text, fits) = examine(target, clients);
+                for (target, reached) in opened.targets.iter().zip(&opened.reached) {
+                    let (mut text, fits) = examine(target, clients);
+                    if matches.get_flag("wire") {
+                        for (name, told) in wire::lines(reached, &target.facts.transport)
+                            .unwrap_or_else(|e| vec![("wire", e.to_string())])
+                        {
+                            let _ = writeln!(text, "  {name:<14} {told}");
+                        }
+                    }
                     output.result(&text);
                     if !fits {
                         worst = Some(exit::TARGET);
@@ -128,10 +136,11 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 problems.extend(reason.map(|reason| (format!("{} {word}", axis.name), reason)));
             }
         }
-        if problems.is_empty() {
+        let whole = problems.len() == values && problems.iter().all(|(_, reason)| *reason == problems[0].1);
+        if let Some((_, reason)) = problems.first().filter(|_| whole) {
+            lines.push(("not available", format!("{}: {reason}", info.name)));
+        } else if problems.is_empty() {
             lines.push(("available", format!("{}: all {values} axis values", info.name)));
-        } else if problems.len() == values && problems.iter().all(|(_, reason)| *reason == problems[0].1) {
-            lines.push(("not available", format!("{}: {}", info.name, problems[0].1)));
         } else {
             let problem = |(value, reason)| format!("{} not with {value}: {reason}", info.name);
             lines.extend(problems.into_iter().map(|found| ("not available", problem(found))));

@@ -9,6 +9,7 @@ mod report;
 mod run;
 mod show;
 mod up;
+mod wire;
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;

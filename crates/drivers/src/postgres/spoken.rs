@@ -1,0 +1,55 @@
+//! What a client says, read from its bytes: the statements among them (manual, "Message Formats").
+
+/// The number of `SSLRequest`.
+const SSL_REQUEST: u32 = 80_877_103;
+
+/// The texts of all statements in what a client sent from the beginning of a connection on; nothing where it is encrypted.
+pub(super) fn statements(said: &[u8]) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    let Some((start, mut said)) = message(said) else { return Some(texts) };
+    if start.first_chunk::<4>().is_some_and(|number| u32::from_be_bytes(*number) == SSL_REQUEST) {
+        return None;
+    }
+    while let Some((&kind, rest)) = said.split_first()
+        && let Some((body, after)) = message(rest)
+    {
+        let mut parts = body.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let text = match kind {
+            b'Q' => parts.next(),
+            // After the statement's name.
+            b'P' => parts.nth(1),
+            _ => None,
+        };
+        texts.extend(text.map(std::borrow::Cow::into_owned));
+        said = after;
+    }
+    Some(texts)
+}
+
+/// A message without its type and length, which counts itself; and what follows.
+fn message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked((u32::from_be_bytes(*length) as usize).checked_sub(4)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn queries_and_what_is_parsed_are_found_and_passwords_are_not() {
+        let said =
+            b"\0\0\0\x09\0\x03\0\0\0p\0\0\0\x0bsecret\0Q\0\0\0\x09SET \0P\0\0\0\x0as1\0X\0\0Q\0\0\0\x09cut";
+        assert_eq!(statements(said).unwrap(), ["SET ", "X"]);
+        assert_eq!(statements(b"\0\0\0\x08\x04\xd2\x16\x2f\x16\x03\x01"), None);
+        assert_eq!(statements(b"").unwrap(), [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(said: Vec<u8>) {
+            let _ = statements(&said);
+        }
+    }
+}

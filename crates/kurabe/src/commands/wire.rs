@@ -1,0 +1,101 @@
+//! `kurabe doctor --wire`: what a client sends and receives until its first request is answered.
+
+use crate::relay::{Relay, Seen};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, Result, units};
+
+/// What drivers without a server say of how they are reached.
+const IN_PROCESS: &str = "in process";
+/// Longest text of a statement that is shown whole.
+const SHOWN: usize = 300;
+
+/// The lines that tell it: name and text. A connection to the server goes through a relay, and the driver reads from the
+/// server what it must know beforehand on a connection that is not counted.
+pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
+    let way = |why: &str| Error::unsupported(format!("what it sends cannot be counted: {why}"));
+    let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
+        return Err(way("there is no driver for it"));
+    };
+    if transport == IN_PROCESS {
+        return Err(way("it is in this process, and sends nothing"));
+    }
+    if url.option("socket").is_some() {
+        return Err(way("the relay stands between TCP connections only").hint("leave socket= out"));
+    }
+    let (Some(host), Some(port)) = (&url.host, url.port) else {
+        return Err(way("no server is named with its port")
+            .hint(format!("name both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
+    };
+    let relay = Relay::open(host, port)?;
+    let through = TargetUrl { host: Some("127.0.0.1".to_owned()), port: Some(relay.port()), ..url.clone() };
+    let open = kurabe_drivers::registry::open(&through)?;
+    // Once for what a driver asks of its server once, and not for every connection.
+    let first = open.connect(&ConnectOptions::default())?;
+    relay.met(0);
+    first.close()?;
+    let before = relay.settled();
+    let mut session = open.connect(&ConnectOptions::default())?;
+    let connected = relay.met(before.connections);
+    let prepared = session.prepare(&Operation::Ping)?;
+    session.execute(&prepared, &[], &mut Reply::new())?;
+    let answered = relay.seen();
+    session.release(prepared)?;
+    session.close()?;
+    let mut lines = vec![
+        ("connecting", told(&before, &connected)),
+        ("first request", format!("{} (the least that the server answers)", told(&connected, &answered))),
+    ];
+    // Of the first connection, which nothing went before.
+    if let Some(statements) = driver.statements.map(|read| read(&before.said)) {
+        lines.push((
+            "its statements",
+            statements.map_or_else(
+                || "cannot be read: the connection is encrypted".to_owned(),
+                |texts| {
+                    if texts.is_empty() {
+                        "none of its own while connecting".to_owned()
+                    } else {
+                        shown(&texts)
+                    }
+                },
+            ),
+        ));
+    }
+    Ok(lines)
+}
+
+fn told(before: &Seen, after: &Seen) -> String {
+    let [connections, waits, sent, received] = [
+        after.connections - before.connections,
+        after.waits - before.waits,
+        after.sent - before.sent,
+        after.received - before.received,
+    ];
+    let connections = match connections {
+        0 => String::new(),
+        1 => "1 connection, ".to_owned(),
+        n => format!("{n} connections, "),
+    };
+    format!(
+        "{connections}{} {} for the server, {} bytes sent, {} received",
+        units::count(waits),
+        if waits == 1 { "wait" } else { "waits" },
+        units::count(sent),
+        units::count(received)
+    )
+}
+
+fn shown(texts: &[String]) -> String {
+    let cut = |text: &String| {
+        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((at, _)) = text.char_indices().nth(SHOWN) {
+            text.truncate(at);
+            text.push('…');
+        }
+        text
+    };
+    texts.iter().map(cut).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,199 @@
+//! A relay on loopback between a driver and its server, which counts what goes through it: what a client sends until its
+//! first request is answered, whichever client it is.
+
+use kurabe_core::{Error, ErrorKind, Result};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Of what the client sends on its first connection so much is kept.
+const KEPT: usize = 256 * 1024;
+
+/// What went through so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Connections that were opened.
+    pub(crate) connections: u64,
+    /// Those of them that the client has ended.
+    pub(crate) ended: u64,
+    /// Bytes that the client sent.
+    pub(crate) sent: u64,
+    /// Bytes that the server sent.
+    pub(crate) received: u64,
+    /// How often the client had to wait for the server to say something.
+    pub(crate) waits: u64,
+    /// What the client sent on its first connection, the beginning of it.
+    pub(crate) said: Vec<u8>,
+    /// Whether the server spoke last.
+    server_spoke: bool,
+}
+
+/// A relay that listens until it is dropped.
+pub(crate) struct Relay {
+    port: u16,
+    seen: Arc<Mutex<Seen>>,
+    stop: Arc<AtomicBool>,
+    listens: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Listens on a free port of loopback for clients of this server.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) where this machine gives no port or thread.
+    pub(crate) fn open(host: &str, port: u16) -> Result<Self> {
+        let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("no relay: {e}"));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let here = listener.local_addr().map_err(failed)?.port();
+        let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
+        let (to, watch, ends) = (host.to_owned(), Arc::clone(&seen), Arc::clone(&stop));
+        let listens = thread::Builder::new()
+            .name("relay".to_owned())
+            .spawn(move || {
+                for client in listener.incoming() {
+                    if ends.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    // A server that cannot be reached shows as a connection that ends at once.
+                    if let (Ok(client), Ok(server)) = (client, TcpStream::connect((to.as_str(), port))) {
+                        let _ = join(&client, &server, &watch);
+                    }
+                }
+            })
+            .map_err(failed)?;
+        Ok(Self { port: here, seen, stop, listens: Some(listens) })
+    }
+
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What went through, once the client's goodbyes have: it does not wait for them itself, and they must not count for what
+    /// comes next. No longer than a second, for clients that keep a connection.
+    pub(crate) fn settled(&self) -> Seen {
+        for _ in 0..100 {
+            let seen = self.seen();
+            if seen.ended == seen.connections {
+                return seen;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.seen()
+    }
+
+    /// What went through, once a connection more than so many was opened: some clients have theirs before the relay has
+    /// met it. No longer than a second, for clients that open none.
+    pub(crate) fn met(&self, connections: u64) -> Seen {
+        for _ in 0..100 {
+            let seen = self.seen();
+            if seen.connections > connections {
+                return seen;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.seen()
+    }
+
+    /// What went through so far.
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // Wakes the thread that listens.
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+        if let Some(listens) = self.listens.take() {
+            let _ = listens.join();
+        }
+    }
+}
+
+/// Joins a client and the server, a thread for each direction; both end with their connections.
+fn join(client: &TcpStream, server: &TcpStream, seen: &Arc<Mutex<Seen>>) -> std::io::Result<()> {
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let first = {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.connections += 1;
+        seen.connections == 1
+    };
+    for by_client in [true, false] {
+        let (from, to) = if by_client { (client, server) } else { (server, client) };
+        let (mut from, mut to, seen) = (from.try_clone()?, to.try_clone()?, Arc::clone(seen));
+        thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(n) = from.read(&mut buffer)
+                && n > 0
+            {
+                note(&seen, by_client, first, &buffer[..n]);
+                if to.write_all(&buffer[..n]).is_err() {
+                    break;
+                }
+            }
+            let _ = to.shutdown(Shutdown::Write);
+            if by_client {
+                seen.lock().unwrap_or_else(PoisonError::into_inner).ended += 1;
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn note(seen: &Mutex<Seen>, by_client: bool, first: bool, bytes: &[u8]) {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if by_client {
+        seen.sent += bytes.len() as u64;
+        let room = KEPT.saturating_sub(seen.said.len());
+        if first {
+            seen.said.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+    } else {
+        seen.received += bytes.len() as u64;
+        // Pieces of one answer are one wait.
+        seen.waits += u64::from(!seen.server_spoke);
+    }
+    seen.server_spoke = !by_client;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_through_arrives_and_is_counted() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = server.local_addr().unwrap().port();
+        let echo = thread::spawn(move || {
+            let (mut stream, _) = server.accept().unwrap();
+            stream.write_all(b"welcome").unwrap();
+            for _ in 0..3 {
+                let mut request = [0; 4];
+                stream.read_exact(&mut request).unwrap();
+                stream.write_all(&request).unwrap();
+                stream.write_all(b"!").unwrap();
+            }
+        });
+        let relay = Relay::open("127.0.0.1", port).unwrap();
+        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port())).unwrap();
+        let mut welcome = [0; 7];
+        client.read_exact(&mut welcome).unwrap();
+        for _ in 0..3 {
+            client.write_all(b"ping").unwrap();
+            let mut answer = [0; 5];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"ping!");
+        }
+        let seen = relay.seen();
+        assert_eq!((seen.connections, seen.sent, seen.received, seen.waits), (1, 12, 22, 4));
+        assert_eq!(seen.said, b"pingpingping");
+        echo.join().unwrap();
+        drop(relay);
+    }
+}
