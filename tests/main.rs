@@ -3,6 +3,7 @@
 
 mod conformance;
 mod durability;
+mod observed;
 mod program;
 mod sabotage;
 mod servers;

@@ -214,10 +214,10 @@ pub struct WireUse {
     pub segments_in: u64,
     /// Segments that were sent again.
     pub retransmits: u64,
-    /// The mean of the smoothed round-trip times of the wire itself, in microseconds.
+    /// The mean over connections of the least round-trip time of the wire itself, in microseconds.
     pub rtt_us: f64,
-    /// How often it could be told, connection by connection and sample by sample, who had the move: since the last
-    /// data came later than the last answer went, or the other way round. Only where both ends are on this machine.
+    /// How often it could be told, connection by connection and sample by sample, who had the move. Only where both
+    /// ends are on this machine.
     pub told: u64,
     /// In how many of these the server had a request and had not answered it.
     pub at_server: u64,

@@ -55,6 +55,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app())
+        .subcommand(truth())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; without a name, lists all runs").arg(
                 Arg::new("run")
@@ -328,6 +329,38 @@ fn app() -> Command {
         )
         .arg(arg("header-time", "TIME", "10s", "How long the head of a request may take; 408 after it"))
         .arg(arg("idle-time", "TIME", "60s", "How long a connection may be open without a request"))
+}
+
+fn truth() -> Command {
+    Command::new("truth")
+        .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names rightly")
+        .arg(
+            Arg::new("engine")
+                .value_name("ENGINE")
+                .num_args(0..)
+                .help("Which engines, among those of 'kurabe truth' without one [default: all that are installed]"),
+        )
+        .arg(
+            Arg::new("kind")
+                .long("kind")
+                .value_name("KIND")
+                .value_delimiter(',')
+                .help("Which causes [default: all]"),
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .value_name("N")
+                .default_value("3")
+                .help("How often each cause is planted on each engine"),
+        )
+        .arg(
+            Arg::new("duration")
+                .long("duration")
+                .value_name("TIME")
+                .default_value("2s")
+                .help("Time of each trial's measured phase"),
+        )
 }
 
 fn report() -> Command {

@@ -85,10 +85,10 @@ pub(crate) fn null() -> Result<Target> {
 }
 
 /// A driver, what its server says of itself, and why it cannot have the durability class asked for, where it cannot.
-type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
+pub(crate) type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
 
 /// Opens one target that is no throwaway server.
-fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
+pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
     let mut driver = kurabe_drivers::registry::open(url)?;
     let refused = match durability.map(|class| driver.require_durability(class)) {
         None | Some(Ok(())) => None,

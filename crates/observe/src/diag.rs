@@ -41,7 +41,9 @@ pub(crate) struct Info {
     pub since_sent: u32,
     /// Milliseconds since data was received last.
     pub since_received: u32,
-    pub rtt_us: u32,
+    /// The least round-trip time of the wire. The smoothed one holds the time for which the other end delayed its
+    /// acknowledgement until it had an answer to send with it.
+    pub least_rtt_us: u32,
     /// Payload sent, what was sent again included.
     pub sent: u64,
     pub resent: u64,
@@ -49,6 +51,9 @@ pub(crate) struct Info {
     pub segments_out: u32,
     pub segments_in: u32,
     pub retransmits: u32,
+    /// Segments that held data.
+    pub data_segments_in: u32,
+    pub data_segments_out: u32,
 }
 
 /// Asks for sockets; keeps its own open between questions.
@@ -165,7 +170,9 @@ fn read_info(info: &[u8]) -> Info {
     Info {
         since_sent: small(44),
         since_received: small(52),
-        rtt_us: small(68),
+        least_rtt_us: small(148),
+        data_segments_in: small(152),
+        data_segments_out: small(156),
         retransmits: small(100),
         received: large(128),
         segments_out: small(136),

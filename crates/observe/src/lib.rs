@@ -20,6 +20,14 @@ mod wire;
 
 pub use watch::Watcher;
 
+/// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.
+///
+/// # Errors
+/// Why they were not found, as a clause.
+pub fn processes(endpoint: &kurabe_core::observation::Endpoint) -> Result<Vec<u32>, String> {
+    Ok(process::family(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
+}
+
 /// Nanoseconds of one tick of the counters that the kernel shows in ticks.
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)

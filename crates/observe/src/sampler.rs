@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_millis(10);
 const LONGER: f64 = 1.1;
 /// … up to this.
 const LONGEST: Duration = Duration::from_millis(150);
-/// A pause is at least so many times as long as the sample before it took.
+/// A pause is at least so many times as long as the CPU time that the sample before it took.
 const COST: u32 = 200;
 /// More samples than these are recorded as the means of neighbours.
 const KEPT: usize = 48;
@@ -31,8 +31,6 @@ pub(crate) struct Seen {
     pub disk: u64,
     /// In how many a thread was stopped.
     pub stopped: u64,
-    /// Connections of which it could be told who had the move, and those on which it was the server.
-    pub moves: (u64, u64),
     /// CPU time that looking took.
     pub cost_ns: u64,
     pub wire: Option<Wire>,
@@ -95,13 +93,16 @@ impl Look {
             host_ns: host::busy_ns(),
         };
         let mut pause = FIRST;
-        while stop.recv_timeout(pause.max(before.at.elapsed() * COST)) == Err(RecvTimeoutError::Timeout) {
+        let mut cost = thread_cpu();
+        while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let at = Instant::now();
             self.look(began, at, &mut before);
             before.at = at;
-            pause = pause.mul_f64(LONGER).min(LONGEST);
+            let now = thread_cpu();
+            pause = pause.mul_f64(LONGER).min(LONGEST).max(Duration::from_nanos(now - cost) * COST);
+            cost = now;
         }
-        self.seen.cost_ns = nanos(clock_gettime(ClockId::ThreadCPUTime));
+        self.seen.cost_ns = thread_cpu();
         self.seen.wire = self.wire.take();
         self.seen
     }
@@ -122,9 +123,7 @@ impl Look {
         };
         (before.client_ns, before.server_ticks, before.host_ns) = (client_ns, ticks, host_ns);
         if let Some(wire) = &mut self.wire {
-            let (told, held) = wire.look(sample.at_ms);
-            self.seen.moves.0 += told;
-            self.seen.moves.1 += held;
+            wire.look(sample.at_ms);
         }
         let seen = &mut self.seen;
         seen.taken += 1;
@@ -150,6 +149,10 @@ impl Look {
         }
         (ticks, disk, stopped)
     }
+}
+
+fn thread_cpu() -> u64 {
+    nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 fn own_thread() -> i32 {

@@ -119,7 +119,7 @@ impl Watch for Trial {
             Ok(Some(group)) => ServerUse::Seen(Box::new(ProcessUse { disk_wait, stopped, ..group.end() })),
             Err(why) => ServerUse::NotObserved(why.clone()),
         };
-        let wire = seen.wire.and_then(|wire| wire.end(seen.moves));
+        let wire = seen.wire.and_then(Wire::end);
         Observation {
             wall_ns,
             client,

@@ -1,14 +1,16 @@
 //! The connections of the clients to the server: what went over them, and who had the move when they were looked at.
+//!
+//! Who has the move is seen from the server's end, where that is on this machine too: a request is a segment with data
+//! that came, an answer one that went. At the gate all is answered; from there on, one that came more than went is a
+//! request that waits for its answer. That holds where requests and answers are one segment each, which shows when all
+//! is answered again; where it does not hold, the kernel's times of the last segment each way tell, as far as its clock
+//! can (4 ms or so): a client that sends its next request at once leaves them equal.
 
 use crate::diag::{Asker, ESTABLISHED, Info, Socket};
 use crate::find::own_sockets;
 use kurabe_core::observation::{Endpoint, WireUse};
 use std::collections::HashMap;
 use std::io;
-
-/// What came and what went lie within one tick of the kernel's clock, which is 10 ms at the most: nothing for so many
-/// milliseconds since both means that the server has answered.
-const LONG_SINCE: u32 = 12;
 
 /// The connections of one trial.
 #[derive(Debug)]
@@ -18,6 +20,21 @@ pub(crate) struct Wire {
     near: u16,
     far: u16,
     begin: HashMap<u64, Info>,
+    /// The server's ends, by its clients' ports.
+    ends: HashMap<u16, End>,
+}
+
+/// What was seen of one connection at the server's end.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    /// Segments with data that came, less those that went, when all was answered.
+    answered: i64,
+    looks: u64,
+    /// Looks at which a segment more had come than went.
+    held: u64,
+    /// Looks at which the times told the two apart, and those at which data had come later.
+    told: u64,
+    came_later: u64,
 }
 
 impl Wire {
@@ -27,8 +44,12 @@ impl Wire {
         let (Endpoint::Tcp { port: near, .. }, Endpoint::Tcp { port: far, .. }) = (given, real) else {
             return None;
         };
-        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, begin: HashMap::new() };
+        let (begin, ends) = (HashMap::new(), HashMap::new());
+        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
+        let ends = wire.asker.sockets(ESTABLISHED, wire.far, 0).ok()?;
+        let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
+        wire.ends = ends.iter().map(|socket| (socket.remote.1, end(socket))).collect();
         Some(wire)
     }
 
@@ -39,23 +60,24 @@ impl Wire {
         Ok(sockets)
     }
 
-    /// Looks who has the move; gives for how many connections that could be told, and on how many it was the server.
-    /// Connections on which nothing came in this trial, which began so many milliseconds ago, are not its clients'.
-    pub fn look(&mut self, elapsed_ms: u64) -> (u64, u64) {
-        let Ok(sockets) = self.asker.sockets(ESTABLISHED, self.far, 0) else { return (0, 0) };
-        let own = sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms);
-        let moves = own.filter_map(|socket| at_server(&socket.info));
-        moves.fold((0, 0), |(told, held), at_server| (told + 1, held + u64::from(at_server)))
+    /// Looks who has the move on each connection. Those on which nothing came in this trial, which began so many
+    /// milliseconds ago, are not its clients'.
+    pub fn look(&mut self, elapsed_ms: u64) {
+        let Ok(sockets) = self.asker.sockets(ESTABLISHED, self.far, 0) else { return };
+        for socket in sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
+            let Some(end) = self.ends.get_mut(&socket.remote.1) else { continue };
+            end.look(&socket.info);
+        }
     }
 
     /// What went over the connections since; those that were opened meanwhile count from their beginning.
-    pub fn end(mut self, (told, at_server): (u64, u64)) -> Option<WireUse> {
-        let mut used = WireUse { told, at_server, ..WireUse::default() };
-        let sockets = self.own().ok()?;
-        for Socket { inode, info, .. } in &sockets {
+    pub fn end(mut self) -> Option<WireUse> {
+        let mut used = WireUse::default();
+        for Socket { inode, info, .. } in &self.own().ok()? {
             let then = self.begin.get(inode).copied().unwrap_or_default();
             let sent = |info: &Info| info.sent.saturating_sub(info.resent);
-            if info.segments_out == then.segments_out && info.received == then.received {
+            // A connection that only acknowledged what had come before is not one of the trial's.
+            if info.sent == then.sent && info.received == then.received {
                 continue;
             }
             used.connections += 1;
@@ -64,33 +86,68 @@ impl Wire {
             used.segments_out += u64::from(info.segments_out.wrapping_sub(then.segments_out));
             used.segments_in += u64::from(info.segments_in.wrapping_sub(then.segments_in));
             used.retransmits += u64::from(info.retransmits.saturating_sub(then.retransmits));
-            used.rtt_us += f64::from(info.rtt_us);
+            used.rtt_us += f64::from(info.least_rtt_us);
         }
         used.rtt_us /= used.connections.max(1) as f64;
+        for socket in self.asker.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
+            let Some(end) = self.ends.get(&socket.remote.1) else { continue };
+            let (told, held) = end.verdict(&socket.info);
+            used.told += told;
+            used.at_server += held;
+        }
         Some(used)
     }
 }
 
-/// Whether the server has a request that it has not answered, seen from its end of a connection; `None` where the
-/// clock is too coarse to tell.
-fn at_server(info: &Info) -> Option<bool> {
-    match info.since_received.cmp(&info.since_sent) {
-        std::cmp::Ordering::Less => Some(true),
-        std::cmp::Ordering::Greater => Some(false),
-        std::cmp::Ordering::Equal => (info.since_sent >= LONG_SINCE).then_some(false),
+impl End {
+    fn look(&mut self, info: &Info) {
+        self.looks += 1;
+        self.held += u64::from(balance(info) > self.answered);
+        self.told += u64::from(info.since_received != info.since_sent);
+        self.came_later += u64::from(info.since_received < info.since_sent);
     }
+
+    /// How many looks told who had the move, and at how many it was the server; `last`: all is answered again.
+    fn verdict(&self, last: &Info) -> (u64, u64) {
+        if balance(last) == self.answered { (self.looks, self.held) } else { (self.told, self.came_later) }
+    }
+}
+
+/// Segments with data that came, less those that went.
+fn balance(info: &Info) -> i64 {
+    i64::from(info.data_segments_in) - i64::from(info.data_segments_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn info(came: u32, went: u32, since_received: u32, since_sent: u32) -> Info {
+        Info {
+            data_segments_in: came,
+            data_segments_out: went,
+            since_received,
+            since_sent,
+            ..Info::default()
+        }
+    }
+
     #[test]
-    fn what_came_last_is_with_the_server_until_it_answers() {
-        let info = |since_received, since_sent| Info { since_sent, since_received, ..Info::default() };
-        assert_eq!(at_server(&info(4, 60)), Some(true));
-        assert_eq!(at_server(&info(60, 56)), Some(false));
-        assert_eq!(at_server(&info(0, 0)), None);
-        assert_eq!(at_server(&info(40, 40)), Some(false));
+    fn a_request_is_with_the_server_until_its_answer_goes() {
+        let mut end = End { answered: 2, ..End::default() };
+        // The clock is too coarse to tell that the next request came after the last answer.
+        end.look(&info(11, 8, 40, 40));
+        end.look(&info(11, 8, 80, 80));
+        end.look(&info(11, 9, 0, 0));
+        assert_eq!(end.verdict(&info(12, 10, 0, 0)), (3, 2));
+    }
+
+    #[test]
+    fn where_an_answer_is_many_segments_the_times_tell_as_far_as_they_can() {
+        let mut end = End { answered: 0, ..End::default() };
+        end.look(&info(1, 70, 4, 4));
+        end.look(&info(2, 140, 40, 60));
+        end.look(&info(2, 140, 60, 40));
+        assert_eq!(end.verdict(&info(3, 210, 0, 0)), (2, 1));
     }
 }

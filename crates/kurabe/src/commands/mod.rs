@@ -8,6 +8,7 @@ mod list;
 mod report;
 mod run;
 mod show;
+mod truth;
 mod up;
 mod wire;
 
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
+        Some(("truth", matches)) => truth::truth(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),

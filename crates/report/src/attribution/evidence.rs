@@ -2,6 +2,7 @@
 
 use super::Bound;
 use super::facts::{Facts, Side};
+use super::rules::MOSTLY_OURS;
 use crate::format::micros;
 
 /// The evidence for this bound, as a clause without its full stop.
@@ -107,6 +108,10 @@ fn server_full(facts: &Facts, server: &Side) -> String {
     if server.thread >= 0.8 && server.thread >= server.cpu * 0.4 {
         return format!("one thread of the server used {} of a CPU", percent(server.thread));
     }
+    let ours = facts.client.cpu + server.cpu;
+    if facts.shared && (facts.cores_busy < 0.9 || ours < facts.cores * facts.cores_busy * MOSTLY_OURS) {
+        return ready("a thread of the server", server.thread, server.thread_queue);
+    }
     if facts.shared {
         full_together(facts)
     } else {
@@ -120,11 +125,24 @@ fn client_full(facts: &Facts) -> String {
         let who = if facts.clients > 1.0 { "the clients' threads were" } else { "the client's thread was" };
         return format!("{who} at work for {} of the time", percent(threads));
     }
+    let ours = facts.client.cpu + facts.server.map_or(0.0, |server| server.cpu);
+    if facts.cores_busy < 0.9 || ours < facts.cores * facts.cores_busy * MOSTLY_OURS {
+        return ready("the client", threads, facts.client.queue / facts.clients);
+    }
     if facts.shared {
         full_together(facts)
     } else {
         format!("the client used {} of its {}", number(facts.client.cpu), plural(facts.client.capacity))
     }
+}
+
+/// What wanted a processor and did not always have one.
+fn ready(who: &str, work: f64, queue: f64) -> String {
+    format!(
+        "{who} was at work for {} of the time, and ready and without a processor for {}",
+        percent(work),
+        percent(queue)
+    )
 }
 
 fn client_side(facts: &Facts) -> String {

@@ -52,6 +52,8 @@ pub(crate) struct Side {
     pub capacity: f64,
     /// Its busiest thread.
     pub thread: f64,
+    /// How long that one was ready and waited for a processor.
+    pub thread_queue: f64,
     /// The limit of its control group.
     pub quota: Option<f64>,
     /// The share of the time for which its group was kept from running.
@@ -179,6 +181,7 @@ impl Facts {
                 cpu: number(&|side| side.cpu),
                 queue: number(&|side| side.queue),
                 thread: number(&|side| side.thread),
+                thread_queue: number(&|side| side.thread_queue),
                 throttled: number(&|side| side.throttled),
                 stopped: number(&|side| side.stopped),
                 ..base
@@ -217,6 +220,7 @@ fn side(process: &ProcessUse, wall: f64) -> Side {
         queue: process.queue_ns.unwrap_or(0) as f64 / wall,
         capacity: process.quota_cpus.map_or(processors, |quota| quota.min(processors)),
         thread: process.busiest.first().map_or(0.0, |thread| thread.cpu_ns as f64 / wall),
+        thread_queue: process.busiest.first().map_or(0.0, |thread| thread.queue_ns as f64 / wall),
         quota: process.quota_cpus.filter(|quota| *quota < processors),
         throttled: process.throttled_ns.map_or(0.0, |ns| (ns as f64 / wall).min(1.0)),
         stopped: process.stopped.unwrap_or(0.0),

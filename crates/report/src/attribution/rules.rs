@@ -22,6 +22,8 @@ const THROTTLED: f64 = 0.2;
 const USED: f64 = 0.7;
 /// One side used the greater part for certain.
 const MAJORITY: f64 = 0.67;
+/// Processors that are full are full with client's and server's work where it is this part of it.
+pub(super) const MOSTLY_OURS: f64 = 0.7;
 /// So much of the machine's CPU in other hands makes a trial suspect.
 const OTHERS: f64 = 0.1;
 /// So much of its processors' time given to somebody else by the machine below does too.
@@ -35,8 +37,11 @@ const FEW: u64 = 10;
 
 /// Names what bound a trial, and how certain that is.
 pub(crate) fn judge(facts: &Facts) -> (Bound, Confidence) {
-    let (bound, confidence) =
-        full(facts).or_else(|| waiting(facts)).or_else(|| nearly(facts)).unwrap_or_else(|| neither(facts));
+    let (bound, confidence) = full(facts)
+        .or_else(|| waiting(facts))
+        .or_else(|| nearly(facts))
+        .or_else(|| ready(facts))
+        .unwrap_or_else(|| neither(facts));
     let unsure = suspect(facts).is_some() || facts.seconds < SHORT;
     let confidence = if unsure { Confidence::Low } else { confidence };
     (bound, confidence)
@@ -72,7 +77,7 @@ fn full(facts: &Facts) -> Option<(Bound, Confidence)> {
     // The processors that they may use are full: with whose work?
     let server = facts.server.map_or(0.0, |server| server.cpu);
     let ours = facts.client.cpu + server;
-    if ours < facts.cores * facts.cores_busy / 2.0 || facts.unseen.is_some() {
+    if ours < facts.cores * facts.cores_busy * MOSTLY_OURS || facts.unseen.is_some() {
         return None;
     }
     let part = server.max(facts.client.cpu) / ours.max(f64::MIN_POSITIVE);
@@ -187,6 +192,16 @@ fn nearly(facts: &Facts) -> Option<(Bound, Confidence)> {
         .then(|| (if server >= client { Bound::ServerCpu } else { client_cpu(facts) }, Confidence::Low))
 }
 
+/// A side whose threads were at work or ready to be all the time wanted more than it got, on processors that others had.
+fn ready(facts: &Facts) -> Option<(Bound, Confidence)> {
+    let client = (facts.client.cpu + facts.client.queue) / facts.clients;
+    let server = facts.server.map_or(0.0, |server| server.thread + server.thread_queue);
+    // A thread that was not let go back to sleep is ready too, with nothing to do: only one side may be.
+    let clear = client.max(server) >= NEARLY && client.min(server) <= 0.3;
+    (clear && !facts.served)
+        .then(|| (if server > client { Bound::ServerCpu } else { client_cpu(facts) }, Confidence::Low))
+}
+
 fn neither(facts: &Facts) -> (Bound, Confidence) {
     if facts.served {
         return (Bound::Load, Confidence::High);
@@ -221,7 +236,16 @@ mod tests {
             .prop_map(|(cpu, queue, processors, thread, quota, throttled, stopped)| {
                 let capacity = quota.unwrap_or(f64::MAX).min(f64::from(processors));
                 let cpu = cpu.min(capacity);
-                Side { cpu, queue, capacity, thread: thread.min(cpu), quota, throttled, stopped }
+                Side {
+                    cpu,
+                    queue,
+                    capacity,
+                    thread: thread.min(cpu),
+                    thread_queue: queue / 2.0,
+                    quota,
+                    throttled,
+                    stopped,
+                }
             })
     }
 

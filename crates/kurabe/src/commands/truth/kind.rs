@@ -1,0 +1,109 @@
+//! The causes that are planted, and what each must be named.
+
+use kurabe_report::attribution::Bound;
+
+/// A cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Nothing,
+    ServerCpu,
+    Network,
+    Disk,
+    Lock,
+    ClientCpu,
+    Table,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Nothing, Self::ServerCpu, Self::Network, Self::Disk, Self::Lock, Self::ClientCpu, Self::Table];
+
+    /// As the command line names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::ServerCpu => "server-cpu",
+            Self::Network => "network",
+            Self::Disk => "disk",
+            Self::Lock => "lock",
+            Self::ClientCpu => "client-cpu",
+            Self::Table => "table",
+        }
+    }
+
+    /// What is done, as the table says it.
+    pub(super) fn planted(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing: one client on a server with room to spare",
+            Self::ServerCpu => "the server may use a tenth to a fifth of one processor (control group)",
+            Self::Network => "a relay holds each request back for 20 to 40 ms",
+            Self::Disk => "synced writes, and the disk takes 40 writes a second (control group)",
+            Self::Lock => "another session holds every row for 50 of each 58 ms",
+            Self::ClientCpu => "the client computes for 1 to 3 ms before each request",
+            Self::Table => "the server counts 20,000 rows before each read, as without an index",
+        }
+    }
+
+    /// What it must be attributed to on an engine of this name.
+    pub(super) fn expected(self, engine: &str) -> Bound {
+        match self {
+            Self::Nothing => Bound::Latency,
+            Self::Network => Bound::Network,
+            Self::Disk => Bound::Disk,
+            Self::Lock => Bound::Locks,
+            Self::ClientCpu => Bound::ClientCpu,
+            Self::Table if engine == EMBEDDED => Bound::ProcessCpu,
+            Self::ServerCpu | Self::Table => Bound::ServerCpu,
+        }
+    }
+
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Disk | Self::Lock)
+    }
+
+    pub(super) fn clients(self) -> u64 {
+        match self {
+            Self::Network | Self::Lock => 4,
+            _ => 1,
+        }
+    }
+
+    pub(super) fn records(self) -> u64 {
+        match self {
+            Self::Lock => 8,
+            Self::Table => 20_000,
+            _ => 500,
+        }
+    }
+
+    /// Why it cannot be planted on this engine.
+    pub(super) fn why_not(self, engine: &str) -> Option<&'static str> {
+        let served = engine != EMBEDDED;
+        match self {
+            Self::Nothing | Self::ServerCpu if !served => Some("there is no server apart from the client"),
+            Self::Network if !served => Some("there is no way between client and database"),
+            Self::ClientCpu if !served => Some("the client's CPU is the database's"),
+            _ => None,
+        }
+    }
+}
+
+/// The engine that works within the client.
+pub(super) const EMBEDDED: &str = "sqlite";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_unlike_each_other_and_none_is_planted_where_it_makes_no_sense() {
+        for (n, kind) in Kind::ALL.iter().enumerate() {
+            assert!(Kind::ALL[..n].iter().all(|other| other.name() != kind.name()));
+            assert_eq!(kind.why_not("any server"), None);
+        }
+        assert!(Kind::Network.why_not(EMBEDDED).is_some());
+        assert_eq!(Kind::Disk.why_not(EMBEDDED), None);
+        assert_eq!(Kind::Table.expected(EMBEDDED), Bound::ProcessCpu);
+        assert_eq!(Kind::Table.expected("any server"), Bound::ServerCpu);
+    }
+}

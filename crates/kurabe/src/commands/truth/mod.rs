@@ -1,0 +1,243 @@
+//! `kurabe truth`: the tool tests itself. It plants a known cause on a throwaway server and looks whether attribution names
+//! it.
+
+mod group;
+mod kind;
+mod lock;
+mod plant;
+mod relay;
+mod trial;
+mod wrap;
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{signals, targets};
+use anyhow::Result;
+use clap::ArgMatches;
+use kind::{EMBEDDED, Kind};
+use kurabe_core::driver::DurabilityClass;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, units};
+use kurabe_report::attribution::{Attribution, Bound, Confidence};
+use kurabe_testbed::Server;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use trial::Ground;
+
+/// The engines that causes are planted on, where a program for them is installed.
+const ENGINES: [&str; 5] = ["postgres", "mariadb", "redis", "memcached", EMBEDDED];
+/// A trial that was disturbed is made again, …
+const AGAIN: u32 = 2;
+/// … after a pause.
+const PAUSE: Duration = Duration::from_millis(700);
+/// Fewer planted causes named rightly than this make the command fail.
+const LEAST: f64 = 0.95;
+
+/// A cause planted once, and what it was named.
+struct Case {
+    kind: Kind,
+    engine: &'static str,
+    found: Attribution,
+    /// Trials that were made again, since the machine worked for others.
+    again: u32,
+}
+
+impl Case {
+    fn right(&self) -> bool {
+        self.found.bound_by == self.kind.expected(self.engine)
+    }
+
+    /// Whether anything was named. Where the machine worked for others, "not known" is the answer that is right, and says
+    /// nothing of the rules.
+    fn named(&self) -> bool {
+        self.found.bound_by != Bound::NotKnown || self.found.suspect.is_none()
+    }
+
+    fn wrong_and_certain(&self) -> bool {
+        !self.right() && self.found.confidence == Confidence::High
+    }
+}
+
+pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let rounds = units::parse_count(number("rounds"))?;
+    let time = units::parse_duration(number("duration"))?;
+    let engines = chosen(matches, "engine", &ENGINES)?;
+    let kinds = chosen(matches, "kind", &Kind::ALL.map(Kind::name))?;
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
+    let cancel = signals::watch()?;
+    let mut cases: Vec<Case> = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
+    for engine in engines {
+        let server = match start(engine, output) {
+            Ok(server) => server,
+            Err(error) => {
+                left_out.push(format!("{engine}: {error}"));
+                continue;
+            }
+        };
+        let ground = Ground { engine, server: server.as_ref(), time, cancel: &cancel };
+        for kind in &kinds {
+            if let Err(why) = plant(*kind, &ground, rounds, &mut cases, output) {
+                left_out.push(format!("{} on {engine}: {why}", kind.name()));
+            }
+            if cancel.load(Ordering::SeqCst) {
+                return Ok(exit::INTERRUPTED);
+            }
+        }
+        if let Some(Err(error)) = server.map(Server::stop) {
+            output.warning(&error.to_string());
+        }
+    }
+    output.result(&table(&kinds, &cases, &left_out, time));
+    let right = cases.iter().filter(|case| case.right()).count();
+    let named = cases.iter().filter(|case| case.named()).count();
+    let enough = named > 0 && right as f64 >= LEAST * named as f64;
+    Ok(if enough && !cases.iter().any(Case::wrong_and_certain) { exit::DONE } else { exit::INTERNAL })
+}
+
+/// Those of the known words that the user chose; all where none is.
+fn chosen(matches: &ArgMatches, name: &str, known: &[&'static str]) -> Result<Vec<&'static str>> {
+    let words: Vec<&String> = matches.get_many::<String>(name).into_iter().flatten().collect();
+    if words.is_empty() {
+        return Ok(known.to_vec());
+    }
+    words
+        .into_iter()
+        .map(|word| {
+            known.iter().find(|one| *one == word).copied().ok_or_else(|| {
+                Error::usage(format!("nothing is planted on or as '{word}'"))
+                    .hint(format!("there are: {}", known.join(", ")))
+                    .into()
+            })
+        })
+        .collect()
+}
+
+/// A throwaway server that syncs each commit; none for the engine that needs none.
+fn start(engine: &str, output: &Output) -> kurabe_core::Result<Option<Server>> {
+    if engine == EMBEDDED {
+        return Ok(None);
+    }
+    let url = TargetUrl::parse(&format!("up:{engine}"))?;
+    let synced = targets::up(&url, Some(DurabilityClass::Synced), output);
+    // Not all can be synced; what they are asked then is not to write.
+    match synced {
+        Ok(server) => Ok(Some(server)),
+        Err(_) => targets::up(&url, None, output).map(Some),
+    }
+}
+
+/// Plants a cause so many times.
+fn plant(
+    kind: Kind,
+    ground: &Ground<'_>,
+    rounds: u64,
+    cases: &mut Vec<Case>,
+    output: &Output,
+) -> Result<(), String> {
+    if let Some(why) = kind.why_not(ground.engine) {
+        return Err(why.to_owned());
+    }
+    for round in 0..rounds {
+        let mut again = 0;
+        let found = loop {
+            let found = match ground.trial(kind, round) {
+                Ok(found) => found,
+                Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error.to_string()),
+                Err(_) if ground.cancel.load(Ordering::SeqCst) => return Ok(()),
+                // What fails once fails again: the reason stands beside the table.
+                Err(error) => return Err(format!("its trial failed: {error}")),
+            };
+            if found.suspect.is_none() || again == AGAIN {
+                break found;
+            }
+            again += 1;
+            pause(ground.cancel);
+        };
+        let case = Case { kind, engine: ground.engine, found, again };
+        let verdict = match (case.right(), case.named()) {
+            (true, _) => "right",
+            (false, true) => "WRONG",
+            (false, false) => "disturbed",
+        };
+        output.note(&format!(
+            "{} on {}: {} ({}), {verdict}: {}",
+            kind.name(),
+            ground.engine,
+            case.found.bound_by.saturated().unwrap_or("not known"),
+            case.found.confidence.name(),
+            case.found.evidence
+        ));
+        cases.push(case);
+    }
+    Ok(())
+}
+
+fn pause(cancel: &AtomicBool) {
+    if !cancel.load(Ordering::SeqCst) {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// What was found, as Markdown.
+fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) -> String {
+    let engines: Vec<&str> =
+        ENGINES.into_iter().filter(|engine| cases.iter().any(|case| case.engine == *engine)).collect();
+    let mut text = format!(
+        "| planted | must be named | {} |\n|---|---|{}\n",
+        engines.join(" | "),
+        "---:|".repeat(engines.len())
+    );
+    for kind in kinds {
+        let mut names: Vec<&str> = engines.iter().map(|engine| kind.expected(engine).word()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let cells: Vec<String> = engines
+            .iter()
+            .map(|engine| {
+                let here = || cases.iter().filter(|case| case.kind == *kind && case.engine == *engine);
+                let right = || here().filter(|case| case.right());
+                let sure = right().filter(|case| case.found.confidence == Confidence::High).count();
+                match here().filter(|case| case.named()).count() {
+                    0 => "–".to_owned(),
+                    all => format!("{} of {all} ({sure} certain)", right().count()),
+                }
+            })
+            .collect();
+        let _ = writeln!(text, "| {} | {} | {} |", kind.planted(), names.join(" or "), cells.join(" | "));
+    }
+    let again: u32 = cases.iter().map(|case| case.again).sum();
+    let disturbed = cases.iter().filter(|case| case.found.suspect.is_some()).count();
+    let certain = cases.iter().filter(|case| case.wrong_and_certain()).count();
+    let right = cases.iter().filter(|case| case.right()).count();
+    let _ = write!(
+        text,
+        "\nEach trial took {}. {again} trials were made again because the machine worked for others, and {disturbed} of those that \
+         count were disturbed all the same. {certain} causes were named wrongly and with certainty.\n",
+        units::time(time)
+    );
+    for why in left_out {
+        let _ = writeln!(text, "- left out: {why}");
+    }
+    let unnamed = cases.iter().filter(|case| !case.named()).count();
+    if unnamed > 0 {
+        let _ = writeln!(
+            text,
+            "- {unnamed} trials named nothing, since the machine worked for others; they are not counted"
+        );
+    }
+    for case in cases.iter().filter(|case| !case.right() && case.named()) {
+        let _ = writeln!(
+            text,
+            "- {} on {} was named {}: {}",
+            case.kind.name(),
+            case.engine,
+            case.found.bound_by.saturated().unwrap_or("not known"),
+            case.found.evidence
+        );
+    }
+    let _ = writeln!(text, "\n{right} of {} planted causes named rightly", cases.len() - unnamed);
+    text
+}

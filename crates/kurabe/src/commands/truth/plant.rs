@@ -1,0 +1,76 @@
+//! Plants a cause when the gate opens, and takes it away when the last client has ended: an observer around the observer.
+
+use super::group::{Group, Limit};
+use super::lock::Holder;
+use kurabe_core::driver::Driver;
+use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
+use kurabe_core::operation::Operation;
+use kurabe_observe::Watcher;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What is planted for the measured phase alone.
+pub(super) enum Plan {
+    Nothing,
+    /// The server's processes, or this one where there is none, are held back.
+    Limit(Limit),
+    /// A session holds the rows 1 to so many that this operation changes.
+    Hold(Box<dyn Driver>, Operation, u64, Duration),
+}
+
+/// Plants, and watches.
+pub(super) struct Planter {
+    pub(super) watcher: Watcher,
+    pub(super) plan: Plan,
+    /// Where the server really listens.
+    pub(super) server: Endpoint,
+    /// Why it could not be planted.
+    pub(super) failed: Arc<Mutex<Option<String>>>,
+}
+
+enum Planted {
+    Nothing,
+    Group(#[allow(dead_code, reason = "it is held until the trial has ended")] Group),
+    Holder(#[allow(dead_code, reason = "it is held until the trial has ended")] Holder),
+}
+
+impl Planter {
+    fn plant(&self) -> Result<Planted, String> {
+        match &self.plan {
+            Plan::Nothing => Ok(Planted::Nothing),
+            Plan::Limit(limit) => {
+                let processes = match &self.server {
+                    Endpoint::InProcess => vec![std::process::id()],
+                    server => kurabe_observe::processes(server)?,
+                };
+                Group::hold(&processes, *limit).map(Planted::Group)
+            }
+            Plan::Hold(driver, update, rows, time) => {
+                Holder::start(&**driver, update, *rows, *time).map(Planted::Holder).map_err(|e| e.to_string())
+            }
+        }
+    }
+}
+
+impl Observer for Planter {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+        let planted = self.plant().unwrap_or_else(|why| {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+            Planted::Nothing
+        });
+        Box::new(Planting { planted, watch: self.watcher.begin(endpoint) })
+    }
+}
+
+struct Planting {
+    planted: Planted,
+    watch: Box<dyn Watch>,
+}
+
+impl Watch for Planting {
+    fn end(self: Box<Self>) -> Observation {
+        let observation = self.watch.end();
+        drop(self.planted);
+        observation
+    }
+}

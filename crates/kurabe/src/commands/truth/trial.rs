@@ -1,0 +1,201 @@
+//! One trial with a cause planted.
+
+use super::group::{Limit, disk_of};
+use super::kind::{EMBEDDED, Kind};
+use super::plant::{Plan, Planter};
+use super::relay::Relay;
+use super::wrap::{Burden, Burdened};
+use crate::targets::open_one;
+use kurabe_core::axis::AxisValue;
+use kurabe_core::driver::{Driver, DurabilityClass};
+use kurabe_core::experiment::Experiment;
+use kurabe_core::observation::Endpoint;
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Measurement, Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::event::Event;
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{self, Target, dataset};
+use kurabe_engine::runner::Runner;
+use kurabe_experiments::registry;
+use kurabe_observe::Watcher;
+use kurabe_report::attribution::{Attribution, of_trial};
+use kurabe_testbed::Server;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the tool itself costs per operation, for a database in the client: far below what is planted there.
+const OWN_NS: f64 = 5_000.0;
+/// Writes per second that a throttled disk takes.
+const WRITES: u64 = 40;
+
+/// Where causes are planted.
+pub(super) struct Ground<'a> {
+    pub(super) engine: &'static str,
+    pub(super) server: Option<&'a Server>,
+    pub(super) time: Duration,
+    pub(super) cancel: &'a AtomicBool,
+}
+
+impl Ground<'_> {
+    /// Plants a cause, measures, and says what it was attributed to.
+    pub(super) fn trial(&self, kind: Kind, round: u64) -> Result<Attribution> {
+        let url = match self.server {
+            Some(server) => TargetUrl::parse(server.url())?,
+            None => TargetUrl::parse("sqlite:?synchronous=full")?,
+        };
+        let durability = (kind == Kind::Disk && self.engine != EMBEDDED).then_some(DurabilityClass::Synced);
+        let (driver, facts, refused) = open_one(&url, durability)?;
+        if let Some(why) = refused {
+            return Err(Error::unsupported(why));
+        }
+        let server = driver.endpoint();
+        let mut watcher = Watcher::new();
+        let mut relay = None;
+        let driver: Box<dyn Driver> = match kind {
+            Kind::Network => {
+                let address = address(&server)?;
+                let delay = Duration::from_millis(20 + 10 * (round % 3));
+                let started = Relay::start(address, delay).map_err(|e| {
+                    Error::new(ErrorKind::Environment, format!("no relay could be started: {e}"))
+                })?;
+                let mut through = url.clone();
+                through.host = Some(started.address.ip().to_string());
+                through.port = Some(started.address.port());
+                let (driver, ..) = open_one(&through, None)?;
+                watcher.behind(driver.endpoint(), server.clone());
+                relay = Some(started);
+                driver
+            }
+            Kind::ClientCpu => Box::new(Burdened {
+                inner: driver,
+                burden: Burden::Client(Duration::from_millis(1 + round % 3)),
+            }),
+            Kind::Table => Box::new(Burdened { inner: driver, burden: Burden::Table }),
+            _ => driver,
+        };
+        let experiment = registry::find(if kind.writes() { "point-write" } else { "point-read" })?;
+        let spec = self.spec(experiment, kind, round);
+        let plan = match kind {
+            Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
+            Kind::Disk => {
+                let folder = self.server.map_or_else(std::env::temp_dir, |server| server.dir().to_owned());
+                Plan::Limit(Limit::Writes(disk(&folder)?, WRITES))
+            }
+            Kind::Lock => self.hold(&url, experiment, &spec, kind)?,
+            _ => Plan::Nothing,
+        };
+        let failed = Arc::default();
+        let planter = Planter { watcher, plan, server, failed: Arc::clone(&failed) };
+        let target = Target { name: self.engine.to_owned(), driver, facts, claims: true, refused: None };
+        let measured = self.measure(experiment, &spec, &[target], &planter)?;
+        drop(relay);
+        if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(Error::unsupported(format!("it could not be planted: {why}")));
+        }
+        of_trial(&measured, Some(OWN_NS))
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial was made and nobody looked"))
+    }
+
+    fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> RunSpec {
+        let info = experiment.info();
+        let axes = info.axes.iter().filter_map(|axis| {
+            let value = match axis.name {
+                "clients" => AxisValue::Number(kind.clients()),
+                _ => axis.parse(axis.default.first()?).ok()?,
+            };
+            Some((axis.name.to_owned(), vec![value]))
+        });
+        RunSpec {
+            experiment: info.name.to_owned(),
+            targets: vec![self.engine.to_owned()],
+            axes: axes.collect(),
+            operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
+            requests: BTreeMap::new(),
+            duration_ns: Some(self.time.as_nanos() as u64),
+            budget_ns: None,
+            rounds: 1,
+            seed: 1 + round,
+            records: Some(kind.records()),
+            arrivals: None,
+            slo_ns: None,
+            durability: None,
+        }
+    }
+
+    /// The session that holds all rows, over a connection of its own.
+    fn hold(&self, url: &TargetUrl, experiment: &dyn Experiment, spec: &RunSpec, kind: Kind) -> Result<Plan> {
+        let (driver, ..) = open_one(url, None)?;
+        for operation in [Operation::Begin, Operation::Rollback] {
+            if let kurabe_core::driver::Support::No(why) = driver.supports(&operation) {
+                return Err(Error::unsupported(why));
+            }
+        }
+        let cell =
+            spec.axes.iter().filter_map(|(name, values)| Some((name.clone(), values.first()?.clone())));
+        let demand = experiment.workload(&kurabe_core::axis::Cell::new(cell), &dataset(spec, 0))?.demand();
+        let update =
+            demand.operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
+        let update = update.ok_or_else(|| Error::unsupported("the experiment changes no rows"))?;
+        Ok(Plan::Hold(driver, update, kind.records(), self.time))
+    }
+
+    fn measure(
+        &self,
+        experiment: &dyn Experiment,
+        spec: &RunSpec,
+        targets: &[Target],
+        planter: &Planter,
+    ) -> Result<Measurement> {
+        let mut cells = plan::cells(experiment, spec, targets)?;
+        cells.retain(|cell| !cell.repeat);
+        if let Some(why) = cells.first().and_then(|cell| cell.unavailable.clone()) {
+            return Err(Error::unsupported(why));
+        }
+        let name = format!("truth-{}", std::process::id());
+        let runner = Runner {
+            experiment,
+            spec,
+            run: &name,
+            targets,
+            cells: &cells,
+            began: Instant::now(),
+            cancel: self.cancel,
+            progress: &AtomicU64::new(0),
+            observer: Some(planter),
+        };
+        let mut outcome = None;
+        runner.run(House::open_all(targets, &name)?, &[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                outcome = Some(record.outcome.clone());
+            }
+            Ok(())
+        })?;
+        match outcome {
+            Some(Outcome::Measured(measured)) => Ok(*measured),
+            Some(Outcome::Failed { kind, reason, .. }) => Err(Error::new(kind, reason)),
+            None => Err(Error::new(ErrorKind::Interrupted, "stopped by the user")),
+        }
+    }
+}
+
+fn address(server: &Endpoint) -> Result<SocketAddr> {
+    match server {
+        Endpoint::Tcp { host, port } => {
+            let ip = host
+                .parse()
+                .map_err(|_| Error::unsupported(format!("{host} is no address of this machine")))?;
+            Ok(SocketAddr::new(ip, *port))
+        }
+        _ => Err(Error::unsupported("it is not reached by TCP")),
+    }
+}
+
+fn disk(folder: &Path) -> Result<u64> {
+    disk_of(folder).map_err(Error::unsupported)
+}

@@ -1,0 +1,87 @@
+//! What a run saw of its servers, and what it was bound by.
+
+use crate::support::Place;
+use serde_json::Value;
+
+/// The observations of a run's only operation, over all cells.
+fn observed(report: &Value) -> Vec<Value> {
+    let cells = report["cells"].as_array().unwrap().iter();
+    cells.flat_map(|cell| cell["observed"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+fn point_read(place: &Place, target: &str) -> Value {
+    let args =
+        ["run", "point-read", target, "--requests", "3000", "--rounds", "1", "--records", "900", "--no-html"];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    place.report()
+}
+
+#[test]
+fn a_servers_processes_are_found_with_all_that_they_used() {
+    for (target, program) in
+        [("up:postgres", "postgres"), ("up:redis", "redis-server"), ("up:memcached", "memcached")]
+    {
+        let place = Place::new();
+        for seen in observed(&point_read(&place, target)) {
+            let server = &seen["server"]["seen"];
+            assert_eq!(server["name"], program, "{seen}");
+            assert!(server["cpu_ns"].as_u64().unwrap() > 0, "{seen}");
+            assert!(server["memory_bytes"].as_u64().unwrap() > 1_000_000, "{seen}");
+            // A server that forks for each connection is seen with its children.
+            assert!(program != "postgres" || server["processes"].as_u64().unwrap() >= 3, "{seen}");
+            assert_eq!(seen["client"]["name"], "kurabe", "{seen}");
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_every_answer_are_counted_and_no_others() {
+    let place = Place::new();
+    let report = point_read(&place, "up:postgres");
+    let seen = observed(&report);
+    // The cell, and the baseline's repeat.
+    assert_eq!(seen.len(), 2);
+    for seen in seen {
+        let wire = &seen["wire"];
+        assert_eq!((&wire["connections"], &wire["retransmits"]), (&1.into(), &0.into()), "{seen}");
+        // Every row has 100 bytes, so that every answer of the 3,000 has one length: with what goes around it, the same
+        // number of bytes.
+        let received = wire["received_bytes"].as_u64().unwrap();
+        assert!(received % 3_000 == 0 && (100..400).contains(&(received / 3_000)), "{seen}");
+        assert!(wire["segments_out"].as_u64().unwrap() >= 3_000, "{seen}");
+        assert!(wire["sent_bytes"].as_u64().unwrap() > 3_000, "{seen}");
+    }
+}
+
+#[test]
+fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
+    let place = Place::new();
+    let report = point_read(&place, "sqlite:");
+    for seen in observed(&report) {
+        assert_eq!(seen["server"], "in-client", "{seen}");
+        assert!(seen["client"]["cpu_ns"].as_u64().unwrap() > 0);
+    }
+    let found = &report["cells"][0]["attribution"];
+    assert!(found["evidence"].as_str().unwrap().len() > 20, "{found}");
+    assert_ne!(found["bound_by"], "server-cpu", "{found}");
+}
+
+#[test]
+fn truth_names_what_it_planted_and_refuses_nonsense() {
+    let place = Place::new();
+    let answer = place.run(&["truth", "posgres"]);
+    assert_eq!(answer.code, Some(2), "{}", answer.err);
+    assert!(answer.err.contains("there are: postgres"), "{}", answer.err);
+    let answer = place.run(&["truth", "redis", "--kind", "nonsense"]);
+    assert_eq!(answer.code, Some(2), "{}", answer.err);
+    // On a machine that others load a cause may be named otherwise, or not at all; but never wrongly and with certainty.
+    let answer =
+        place.run(&["truth", "redis", "--kind", "client-cpu,network", "--rounds", "1", "--duration", "1s"]);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.out.contains("planted causes named rightly"), "{said}");
+    assert!(answer.out.contains("0 causes were named wrongly and with certainty"), "{said}");
+    assert_eq!(answer.out.matches("left out").count(), 0, "{said}");
+    let all_right = ["2 of 2 planted", "1 of 1 planted"].iter().any(|line| answer.out.contains(line));
+    assert_eq!(answer.code == Some(0), all_right, "{said}");
+}
