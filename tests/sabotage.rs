@@ -304,6 +304,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        own: None,
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();

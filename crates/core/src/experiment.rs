@@ -133,6 +133,12 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
+    /// Whether every answer of a transaction that only reads is compared with what it must be. A user's own workload may
+    /// not say what that is.
+    fn verifies_reads(&self) -> bool {
+        true
+    }
+
     /// Mean bytes handed to the database for one record, after compression and encoding.
     fn stored_bytes(&self) -> Option<u64>;
 

@@ -16,6 +16,8 @@ pub mod figure;
 pub mod load;
 pub mod observation;
 pub mod operation;
+pub mod own;
+pub mod raw;
 pub mod run;
 pub mod secret;
 pub mod target;

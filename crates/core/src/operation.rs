@@ -1,6 +1,7 @@
 //! What an experiment asks of a database, in no database's words.
 
 use crate::collection::Collection;
+use crate::raw::RawStatement;
 use std::sync::Arc;
 
 /// One request to a database. A driver prepares it once into what its database really executes, and executes
@@ -75,6 +76,12 @@ pub enum Operation {
         /// Where.
         collection: Arc<Collection>,
     },
+    /// A statement of the user's own, in SQL. Parameters: one for each place that it has. Reply: the rows that come, a
+    /// number that is not whole as text, or how many were changed.
+    Raw {
+        /// What it says.
+        statement: Arc<RawStatement>,
+    },
 }
 
 impl Operation {
@@ -94,13 +101,14 @@ impl Operation {
             Self::Delete { .. } => "Delete",
             Self::FindEqual { .. } => "FindEqual",
             Self::Count { .. } => "Count",
+            Self::Raw { .. } => "Raw",
         }
     }
 
-    /// The collection it works on; none for `Ping` and transactions.
+    /// The collection it works on; none for `Ping`, transactions and a user's own statement.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
-            Self::Ping | Self::Begin | Self::Commit | Self::Rollback => None,
+            Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Raw { .. } => None,
             Self::Get { collection, .. }
             | Self::Insert { collection }
             | Self::InsertMany { collection, .. }
@@ -124,6 +132,7 @@ impl Operation {
             }
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
+            Self::Raw { statement } => statement.parameters,
         }
     }
 }

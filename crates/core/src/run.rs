@@ -8,6 +8,7 @@ use crate::error::ErrorKind;
 use crate::figure::Figure;
 use crate::load::Arrivals;
 use crate::observation::Observation;
+use crate::own::OwnWorkload;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ pub struct RunSpec {
     /// The durability class that every target was made to have; `None`, and not written: each as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityClass>,
+    /// The workload, where the user wrote it; `None`, and not written: a built-in experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnWorkload>,
 }
 
 /// The first line of a run file.

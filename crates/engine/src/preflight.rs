@@ -3,11 +3,13 @@
 
 use crate::house::House;
 use crate::plan::{Target, workload};
+use kurabe_core::collection::Collection;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
 
 /// Files that the program itself has open beside its connections.
 const OWN_FILES: u64 = 64;
@@ -83,7 +85,8 @@ pub fn room(
     for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
         let Some(house) = &mut houses[cell.target] else { continue };
         let demand = workload(experiment, spec, cell.target, &targets[cell.target], &cell.axes)?.demand();
-        for collection in demand.operations.iter().filter_map(Operation::collection) {
+        let ours = |collection: &&Arc<Collection>| Collection::name_is_ours(&collection.name);
+        for collection in demand.operations.iter().filter_map(Operation::collection).filter(ours) {
             house
                 .namespace
                 .remove(&collection.name)

@@ -147,8 +147,11 @@ impl Trial<'_> {
             service: figures.service,
             open,
             verify_ns_per_op: figures.checks.quantile(0.5).unwrap_or_default() as f64,
-            reads_verified: if self.operation.writes { 0 } else { figures.completed + figures.warmup }
-                + checked.records_read_back,
+            reads_verified: if self.operation.writes || !self.workload.verifies_reads() {
+                0
+            } else {
+                figures.completed + figures.warmup
+            } + checked.records_read_back,
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),

@@ -116,6 +116,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        own: None,
         seed: 5,
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();

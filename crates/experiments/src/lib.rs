@@ -8,6 +8,7 @@ pub mod content;
 mod fill;
 pub mod ident;
 mod kv;
+pub mod own;
 mod parameters;
 pub mod pieces;
 mod point;

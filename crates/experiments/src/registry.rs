@@ -1,6 +1,7 @@
 //! Every experiment there is. Help, docs and the test matrix come from here.
 
 use kurabe_core::experiment::Experiment;
+use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result, units};
 
 /// All experiments, in the order in which they are listed.
@@ -12,6 +13,14 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::bind::BindParameters,
     &crate::connect::ConnectionCost,
 ];
+
+/// The experiment that a run's spec names: a built-in one, or the user's own.
+///
+/// # Errors
+/// As for [`find`], or what is wrong with the user's files.
+pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
+    spec.own.as_ref().map_or_else(|| find(&spec.experiment), crate::own::experiment)
+}
 
 /// The experiment of this name.
 ///

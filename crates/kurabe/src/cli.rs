@@ -130,16 +130,79 @@ fn run() -> Command {
             Arg::new("suite")
                 .short('f')
                 .long("file")
-                .value_name("SUITE.toml")
+                .value_name("FILE.toml")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("A suite file; the options below go before what it says"),
+                .help("A suite file, or a workload of your own; the options below go before what it says"),
         )
         .arg(targets(false))
+        .args(own())
         .args(how());
     EXPERIMENTS
         .iter()
         .fold(command, |command, experiment| command.subcommand(of_experiment(experiment.info())))
+        .subcommand(pgbench())
+}
+
+/// The experiment that is made from scripts of pgbench.
+pub(crate) const PGBENCH: &str = "pgbench";
+
+fn pgbench() -> Command {
+    let heading = "Scripts";
+    let arg = |name: &'static str, short: char, value: &'static str, help: &'static str| {
+        Arg::new(name).short(short).value_name(value).help_heading(heading).help(help)
+    };
+    Command::new(PGBENCH)
+        .about("How fast are scripts that were written for pgbench, and where?")
+        .arg(targets(false))
+        .arg(
+            arg("script", 'f', "FILE[@WEIGHT]", "A script; may be given several times, each chosen by its weight")
+                .long("file")
+                .action(ArgAction::Append)
+                .value_hint(ValueHint::FilePath),
+        )
+        .arg(
+            arg(
+                "builtin",
+                'b',
+                "NAME[@WEIGHT]",
+                "A script that pgbench brings along: tpcb-like, simple-update, select-only [default: tpcb-like, \
+                 where there is no -f]",
+            )
+            .long("builtin")
+            .action(ArgAction::Append),
+        )
+        .arg(arg("scale", 's', "N", "The variable :scale, and with --init the size of the tables [default: 1]").long("scale"))
+        .arg(
+            Arg::new("init")
+                .short('i')
+                .long("init")
+                .action(ArgAction::SetTrue)
+                .help_heading(heading)
+                .help("Makes pgbench's tables for the run, on any SQL engine; the scripts' names for them mean these"),
+        )
+        .args(own())
+        .args(kurabe_experiments::own::axes().iter().chain([&RATE]).map(axis))
+        .args(how())
+}
+
+/// What belongs to a workload of the user's own.
+fn own() -> [Arg; 2] {
+    let heading = "A workload of your own";
+    [
+        Arg::new("define")
+            .short('D')
+            .long("define")
+            .value_name("NAME=VALUE")
+            .action(ArgAction::Append)
+            .help_heading(heading)
+            .help("Gives a variable another value; may be given several times"),
+        Arg::new("write")
+            .long("write")
+            .action(ArgAction::SetTrue)
+            .help_heading(heading)
+            .help("Lets its statements change tables that were there before"),
+    ]
 }
 
 fn of_experiment(info: &'static ExperimentInfo) -> Command {

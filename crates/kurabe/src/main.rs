@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod machine;
 mod output;
+mod own;
 mod places;
 mod progress;
 mod relay;

@@ -5,9 +5,10 @@ use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
+use kurabe_core::own::OwnWorkload;
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result, units};
-use kurabe_experiments::registry;
+use kurabe_experiments::{own, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,6 +24,7 @@ const BUDGET: Duration = Duration::from_secs(40);
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     experiment: Option<String>,
+    own: Option<OwnWorkload>,
     targets: Vec<String>,
     axes: BTreeMap<String, Vec<String>>,
     operations: Vec<String>,
@@ -43,26 +45,38 @@ fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
 }
 
 impl Request {
+    /// Reads the options of `run pgbench …`.
+    pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
+        let own = Some(crate::own::of_pgbench(matches)?);
+        Self { own, ..Self::default() }.with_options(matches)
+    }
+
     /// Reads the options of `run EXPERIMENT …`.
     pub(crate) fn of_experiment(info: &ExperimentInfo, matches: &ArgMatches) -> Result<Self> {
-        let mut request = Self { experiment: Some(info.name.to_owned()), ..Self::default() };
+        Self { experiment: Some(info.name.to_owned()), ..Self::default() }.with_options(matches)
+    }
+
+    fn with_options(mut self, matches: &ArgMatches) -> Result<Self> {
+        let request = &mut self;
+        let info = request.find()?.info();
         for axis in axes_of(info) {
             if let Some(values) = matches.get_many::<String>(axis.name) {
                 request.axes.insert(axis.name.to_owned(), values.cloned().collect());
             }
         }
-        if let Some(names) = matches.get_many::<String>("operation") {
+        if let Ok(Some(names)) = matches.try_get_many::<String>("operation") {
             request.operations = names.cloned().collect();
         }
         request.options(info, matches)?;
-        Ok(request)
+        Ok(self)
     }
 
     /// Reads a suite file, then the options beside it, which go before.
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
-        let mut request = parse(&text).map_err(|error| error.context(path.display()))?;
+        let own = crate::own::of_suite(path, &text, matches)?;
+        let mut request = parse(&text, own).map_err(|error| error.context(path.display()))?;
         let info = request.find()?.info();
         request.options(info, matches)?;
         Ok(request)
@@ -109,7 +123,10 @@ impl Request {
 
     /// The experiment asked for.
     pub(crate) fn find(&self) -> Result<&'static dyn Experiment> {
-        registry::find(self.experiment.as_deref().unwrap_or_default())
+        match &self.own {
+            Some(own) => own::experiment(own),
+            None => registry::find(self.experiment.as_deref().unwrap_or_default()),
+        }
     }
 
     /// The target URLs as given, passwords and all: to open them, not to show them.
@@ -202,6 +219,7 @@ impl Request {
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             durability: self.durability,
+            own: self.own.clone(),
         })
     }
 }
@@ -267,16 +285,27 @@ const KEYS: [&str; 13] = [
     "durability",
 ];
 
-fn parse(text: &str) -> Result<Request> {
+/// Reads a suite; `own` is the workload that it describes, where it does.
+fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         Error::usage(format!("line {line}: {}", e.message()))
     })?;
+    // A workload's own keys in the place of the experiment's name.
+    let more = if own.is_some() { own::KEYS } else { &KEYS[..1] };
+    let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
     for key in table.keys() {
-        known(key, &KEYS, "key")?;
+        known(key, &keys, "key")?;
     }
-    let name = table.get("experiment").ok_or_else(|| Error::usage("the suite names no experiment"))?;
-    let mut request = Request { experiment: Some(word(name, "experiment")?), ..Request::default() };
+    let experiment = match (&own, table.get("experiment")) {
+        (Some(_), _) => None,
+        (None, Some(name)) => Some(word(name, "experiment")?),
+        (None, None) => {
+            return Err(Error::usage("the suite names no experiment")
+                .hint("write experiment = \"session\", or [transaction.NAME] for a workload of your own"));
+        }
+    };
+    let mut request = Request { experiment, own, ..Request::default() };
     let info = request.find()?.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     if let Some(targets) = table.get("targets") {
@@ -346,51 +375,4 @@ fn words(value: &Value, key: &str) -> Result<Vec<String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_suite_is_read_with_defaults_for_the_rest() {
-        let request = parse(
-            "experiment = 'session'\ntargets = ['sqlite:']\nrounds = 3\ndurability = 'os-cache'\nrequests = { write = 10, read = '1k' }\n\
-             [axes]\npayload = ['1k', 2000]\nlayout = 'blob'\n",
-        )
-        .unwrap();
-        let spec = request.spec().unwrap();
-        assert_eq!(spec.axes["payload"], [AxisValue::Number(1_000), AxisValue::Number(2_000)]);
-        assert_eq!((spec.requests["write"], spec.requests["read"], spec.rounds), (10, 1_000, 3));
-        assert_eq!(spec.durability, Some(DurabilityClass::OsCache));
-        assert_eq!(spec.budget_ns, None);
-        assert_eq!(spec.axes["clients"], [AxisValue::Number(1)]);
-    }
-
-    #[test]
-    fn a_misspelt_key_is_refused_with_the_right_one() {
-        for (text, near) in [
-            ("experiment = 'session'\ntarget = 'sqlite:'", "'targets'"),
-            ("experiment = 'sesion'", "'session'"),
-            ("experiment = 'session'\n[axes]\npaylod = 1", "'payload'"),
-            ("experiment = 'session'\noperations = ['raed']", "'read'"),
-            ("experiment = 'session'\ndurability = 'os-cash'", "'os-cache'"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains("did you mean") && error.contains(near), "{error}");
-        }
-        let error = parse("experiment = 'session'\nrounds = = 3").unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
-    }
-
-    #[test]
-    fn values_that_make_no_sense_are_refused() {
-        for text in [
-            "experiment = 'session'\nrounds = 0",
-            "experiment = 'session'\nrequests = 0",
-            "experiment = 'session'\nduration = '1s'\nbudget = '1s'",
-            "experiment = 'session'\n[axes]\npayload = '1x'",
-            "experiment = 'session'\n[axes]\nclients = 0",
-            "experiment = 'session'\n[axes]\npayload = '10t'",
-        ] {
-            assert!(parse(text).and_then(|request| request.spec()).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

@@ -94,3 +94,30 @@ fn other_lines_do_not_follow_it() {
         assert!(!validator.is_valid(&line), "{line}");
     }
 }
+
+#[test]
+fn a_workload_of_the_users_own_is_in_the_schema_with_all_its_members() {
+    let validator = validator();
+    let mut line = written_lines().remove(0);
+    let own = kurabe_core::own::OwnWorkload {
+        language: kurabe_core::own::Language::Pgbench,
+        files: vec![kurabe_core::own::OwnFile { name: "a.sql".into(), text: "SELECT 1;".into(), weight: 2 }],
+        define: [("scale".to_owned(), "10".to_owned())].into(),
+        init: true,
+        write: false,
+    };
+    line["spec"]["own"] = serde_json::to_value(&own).unwrap();
+    assert!(validator.is_valid(&line), "{line}");
+    for pointer in ["/spec/own", "/spec/own/files/0"] {
+        let members: Vec<String> =
+            line.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
+        for member in members {
+            let mut less = line.clone();
+            less.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&member);
+            assert!(!validator.is_valid(&less), "without {pointer}/{member} it is still valid");
+        }
+        let mut more = line.clone();
+        more.pointer_mut(pointer).unwrap()["surplus"] = json!(1);
+        assert!(!validator.is_valid(&more), "with {pointer}/surplus it is still valid");
+    }
+}

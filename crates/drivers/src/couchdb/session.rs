@@ -37,6 +37,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
                 Some("there is no index that begins with these fields")
             }
         }
+        Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
         Operation::Ping
         | Operation::Get { .. }
         | Operation::Insert { .. }

@@ -194,7 +194,12 @@ fn begin(operation: &Operation) -> Writer {
         out.end();
     };
     match operation {
-        Operation::Ping | Operation::Begin | Operation::Commit | Operation::Rollback => {
+        // The last is never prepared.
+        Operation::Ping
+        | Operation::Begin
+        | Operation::Commit
+        | Operation::Rollback
+        | Operation::Raw { .. } => {
             out.int("ping", 1);
         }
         Operation::Get { collection, fields } => {

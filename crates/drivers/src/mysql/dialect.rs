@@ -36,6 +36,7 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
     let collation = collation.unwrap_or(BY_BYTES_BUT_SPACES);
     Dialect {
         engine: "MySQL",
+        words: &["mysql", "mariadb"],
         quote: '`',
         placeholder: Placeholder::Question,
         literals: LITERALS,

@@ -16,7 +16,7 @@ mod spoken;
 mod wrapped;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{Dialect, SqlNamespace};
+use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query, Supports};
 use config::Config;
@@ -127,7 +127,10 @@ impl Driver for Mysql {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        self.engine().map_or(Support::Native, |engine| engine.supports(operation))
+        match sql::supports(&self.dialect, operation) {
+            Support::Native => self.engine().map_or(Support::Native, |engine| engine.supports(operation)),
+            no @ Support::No(_) => no,
+        }
     }
 
     fn prepared_statements(&self) -> Support {

@@ -78,8 +78,20 @@ impl Driver for Null {
         Endpoint::InProcess
     }
 
-    fn supports(&self, _: &Operation) -> Support {
-        Support::Native
+    fn supports(&self, operation: &Operation) -> Support {
+        match operation {
+            Operation::Raw { .. } => {
+                Support::No("null: has no SQL for the statements of a workload".to_owned())
+            }
+            other
+                if other
+                    .collection()
+                    .is_some_and(|collection| !Collection::name_is_ours(&collection.name)) =>
+            {
+                Support::No("null: has no tables but those that a run makes".to_owned())
+            }
+            _ => Support::Native,
+        }
     }
 
     fn prepared_statements(&self) -> Support {

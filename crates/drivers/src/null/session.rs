@@ -39,6 +39,9 @@ impl NullSession {
 
 impl Session for NullSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        if matches!(operation, Operation::Raw { .. }) {
+            return Err(Error::unsupported("null: has no SQL for the statements of a workload"));
+        }
         let table = operation.collection().map(|c| self.store.table(&c.name)).transpose()?;
         if let (Some(table), Some(collection)) = (&table, operation.collection())
             && table.collection != **collection
@@ -140,7 +143,8 @@ impl Work {
             | Operation::Ping
             | Operation::Begin
             | Operation::Commit
-            | Operation::Rollback => {}
+            | Operation::Rollback
+            | Operation::Raw { .. } => {}
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ const MOST_BYTES: u32 = 2_000;
 pub(crate) fn dialect(config: &Config) -> Dialect {
     Dialect {
         engine: "Oracle",
+        words: &["oracle"],
         quote: '"',
         placeholder: Placeholder::Colon,
         literals: LITERALS,

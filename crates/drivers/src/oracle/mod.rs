@@ -84,8 +84,11 @@ impl Driver for Oracle {
         Ok(facts)
     }
 
-    fn supports(&self, _operation: &Operation) -> Support {
-        Support::Native
+    fn supports(&self, operation: &Operation) -> Support {
+        match operation {
+            Operation::Raw { .. } => Support::No(plan::NO_RAW.to_owned()),
+            _ => Support::Native,
+        }
     }
 
     fn prepared_statements(&self) -> Support {

@@ -6,6 +6,10 @@ use crate::sql::{self, Dialect, Shape};
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, Result};
 
+/// Why a user's own statements are not sent: the types of their parameters and columns are to be declared to this server,
+/// and without one nothing of it could be tried.
+pub(crate) const NO_RAW: &str = "statements of a workload's own are not yet sent to Oracle";
+
 /// What an operation was prepared into.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -103,6 +107,7 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
             Steps::UpdateOrInsert { update: sql::text(d, &update)?, order, insert: sql::text(d, &insert)? }
         }
         Operation::Put { .. } => Steps::Change(text()?),
+        Operation::Raw { .. } => return Err(Error::unsupported(NO_RAW)),
     };
     Ok(Plan { name: operation.name(), shape: sql::shape(operation)?, steps })
 }

@@ -12,6 +12,7 @@ const MOST_TEXT: u32 = 10_485_760;
 pub(crate) fn dialect() -> Dialect {
     Dialect {
         engine: "PostgreSQL",
+        words: &["postgres", "postgresql"],
         quote: '"',
         placeholder: Placeholder::Dollar,
         literals: LITERALS,

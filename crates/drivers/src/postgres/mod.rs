@@ -15,7 +15,7 @@ mod wrapped;
 mod wrapped_tls;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{Dialect, SqlNamespace};
+use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::link::{LinkSession, Query};
 use config::Config;
 use kurabe_core::Result;
@@ -96,8 +96,8 @@ impl Driver for Postgres {
         self.config.place.endpoint()
     }
 
-    fn supports(&self, _operation: &Operation) -> Support {
-        Support::Native
+    fn supports(&self, operation: &Operation) -> Support {
+        sql::supports(&self.dialect, operation)
     }
 
     fn prepared_statements(&self) -> Support {

@@ -16,6 +16,8 @@ pub(crate) enum Form {
     Time,
     /// Text or bytes, as they are.
     Bytes,
+    /// Anything, shown as text.
+    Shown,
 }
 
 impl Form {
@@ -39,7 +41,7 @@ impl Form {
                 // The two ends of the range mean "infinity".
                 out.push_time(micros.checked_add(EPOCH).ok_or_else(|| malformed("a moment out of range"))?);
             }
-            Self::Bytes => out.push_bytes(bytes),
+            Self::Bytes | Self::Shown => out.push_bytes(bytes),
         }
         Ok(())
     }
@@ -49,8 +51,9 @@ impl Form {
     pub(crate) fn encode<'a>(self, value: &Value<'a>) -> Result<Encoded<'a>> {
         Ok(match (self, *value) {
             (_, Value::Null) => Encoded::Null,
-            (Self::Bytes, Value::Bytes(bytes)) => Encoded::Slice(bytes),
-            (Self::Bytes, Value::Text(text)) => Encoded::Slice(text.as_bytes()),
+            (Self::Shown, Value::Int(n)) => Encoded::Digits(Digits::of(n)),
+            (Self::Bytes | Self::Shown, Value::Bytes(bytes)) => Encoded::Slice(bytes),
+            (Self::Bytes | Self::Shown, Value::Text(text)) => Encoded::Slice(text.as_bytes()),
             (Self::Int(8), Value::Int(n)) => Encoded::Eight(n.to_be_bytes()),
             (Self::Int(4), Value::Int(n)) => {
                 Encoded::Four(i32::try_from(n).map_err(|_| out_of_range("integer"))?.to_be_bytes())
@@ -77,7 +80,36 @@ pub(crate) enum Encoded<'a> {
     Two([u8; 2]),
     Four([u8; 4]),
     Eight([u8; 8]),
+    Digits(Digits),
     Slice(&'a [u8]),
+}
+
+/// A whole number as text, in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Digits {
+    text: [u8; 20],
+    from: usize,
+}
+
+impl Digits {
+    fn of(number: i64) -> Self {
+        let mut digits = Self { text: [b'0'; 20], from: 20 };
+        let mut rest = number.unsigned_abs();
+        while rest > 0 || digits.from == 20 {
+            digits.from -= 1;
+            digits.text[digits.from] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        if number < 0 {
+            digits.from -= 1;
+            digits.text[digits.from] = b'-';
+        }
+        digits
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.text[self.from..]
+    }
 }
 
 impl Encoded<'_> {
@@ -88,6 +120,7 @@ impl Encoded<'_> {
             Self::Two(bytes) => Some(bytes),
             Self::Four(bytes) => Some(bytes),
             Self::Eight(bytes) => Some(bytes),
+            Self::Digits(digits) => Some(digits.as_bytes()),
             Self::Slice(bytes) => Some(bytes),
         }
     }
@@ -135,6 +168,15 @@ mod tests {
             reply.end_row();
             prop_assert_eq!(reply.field(0, 0), Some(Value::Int(n)));
             prop_assert_eq!(reply.field(0, 1), Some(Value::Time(micros)));
+        }
+
+        #[test]
+        fn a_shown_number_is_the_numbers_own_text(n in any::<i64>()) {
+            for n in [n, n >> 40, 0, i64::MIN, i64::MAX] {
+                let shown = Form::Shown.encode(&Value::Int(n)).unwrap();
+                let text = n.to_string();
+                prop_assert_eq!(shown.bytes().unwrap(), text.as_bytes());
+            }
         }
 
         #[test]

@@ -93,6 +93,7 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         Operation::InsertEach { .. } => Some(
             "Redis has no request that stores several values each on its own, and needs none: it takes requests sent together",
         ),
+        Operation::Raw { .. } => Some("Redis has no SQL for the statements of a workload"),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some(
             "MULTI only queues commands until EXEC: nothing can be read within it, and nothing rolled back",

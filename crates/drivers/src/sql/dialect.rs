@@ -27,6 +27,8 @@ pub(super) const GAP: char = '\0';
 pub struct Dialect {
     /// The engine's name, for messages.
     pub engine: &'static str,
+    /// The words by which a user's own statements name it: its schemes.
+    pub words: &'static [&'static str],
     /// The sign around identifiers.
     pub quote: char,
     /// How parameters are written.

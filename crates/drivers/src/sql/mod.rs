@@ -3,6 +3,7 @@
 mod dialect;
 mod literal;
 mod namespace;
+mod raw;
 mod shape;
 mod statement;
 mod texts;
@@ -12,6 +13,7 @@ pub use literal::{
     Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_rows, with_gaps,
 };
 pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
+pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
 pub use texts::{Templates, Texts};

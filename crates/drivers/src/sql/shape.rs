@@ -39,6 +39,8 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
             shape.gives = kinds(collection, fields)?;
         }
         Operation::Count { .. } => shape.gives = vec![FieldType::Int],
+        // Whatever comes; values go as what they are.
+        Operation::Raw { statement } => shape.takes = vec![FieldType::LongText; statement.parameters],
     }
     Ok(shape)
 }

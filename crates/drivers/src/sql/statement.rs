@@ -54,13 +54,14 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             sql
         }
         Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
+        Operation::Raw { statement } => super::raw::text(d, statement)?,
     })
 }
 
 /// The statement that makes a collection's table; fails where a table of that name exists.
 ///
 /// # Errors
-/// [`Internal`](ErrorKind::Internal) where the collection has no key or a key of a field that it has not.
+/// [`Internal`](ErrorKind::Internal) where the collection has a key of a field that it has not.
 pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String> {
     let mut sql = format!("CREATE TABLE {} (", dialect.quoted(&collection.name));
     for (position, field) in collection.fields.iter().enumerate() {
@@ -71,9 +72,15 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
         sql += &(dialect.column_type)(field.kind, indexed);
         sql += if is_key { " NOT NULL, " } else { ", " };
     }
-    sql += "PRIMARY KEY (";
-    names(dialect, &mut sql, collection, &collection.key)?;
-    sql += "))";
+    if collection.key.is_empty() {
+        // A log, which is only added to; the last comma goes.
+        sql.truncate(sql.len().saturating_sub(2));
+        sql.push(')');
+    } else {
+        sql += "PRIMARY KEY (";
+        names(dialect, &mut sql, collection, &collection.key)?;
+        sql += "))";
+    }
     sql += &dialect.create_tail;
     if let Some(own) = dialect.own {
         sql += &(own.create_tail)(dialect, collection);

@@ -13,7 +13,7 @@ mod settings;
 mod temporary;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{Dialect, Placeholder, SqlNamespace, on_conflict_do_update};
+use crate::sql::{self, Dialect, Placeholder, SqlNamespace, on_conflict_do_update};
 use error::explain;
 use file::Place;
 use kurabe_core::collection::FieldType;
@@ -62,6 +62,7 @@ pub static INFO: DriverInfo = DriverInfo {
 /// SQLite's SQL. Text compares by bytes there unless told otherwise.
 pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
+    words: &["sqlite"],
     quote: '"',
     placeholder: Placeholder::Question,
     literals: literals::LITERALS,
@@ -173,8 +174,8 @@ impl Driver for Sqlite {
         Endpoint::InProcess
     }
 
-    fn supports(&self, _: &Operation) -> Support {
-        Support::Native
+    fn supports(&self, operation: &Operation) -> Support {
+        sql::supports(&DIALECT, operation)
     }
 
     fn prepared_statements(&self) -> Support {

@@ -50,6 +50,8 @@ struct Statement {
     gives: Vec<FieldType>,
     /// Whether it gives rows, `gives` or not.
     reads: bool,
+    /// Whether it is the user's own: SQLite knows whether it gives rows, and of how many columns.
+    raw: bool,
 }
 
 impl SqliteSession {
@@ -89,6 +91,7 @@ impl SqliteSession {
             takes: shape.takes,
             gives: shape.gives,
             reads,
+            raw: matches!(operation, Operation::Raw { .. }),
         });
         if !in_use {
             if self.texts.len() == TEXTS {
@@ -184,7 +187,13 @@ fn run(
     for (i, (value, kind)) in parameters.iter().zip(&statement.takes).enumerate() {
         prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
     }
-    if statement.reads {
+    if statement.raw && prepared.column_count() > 0 {
+        let columns = prepared.column_count();
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next()? {
+            push_whatever(row, columns, out)?;
+        }
+    } else if statement.reads {
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next()? {
             push_row(row, &statement.gives, out)?;
@@ -207,6 +216,20 @@ fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
         Value::Text(text) => of_kind(text.as_bytes()),
         Value::Bytes(bytes) => of_kind(bytes),
     }
+}
+
+/// Appends a row of columns whose types nobody declared; a number that is not whole as text.
+fn push_whatever(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Result<()> {
+    for i in 0..columns {
+        match row.get_ref(i)? {
+            ValueRef::Null => out.push_null(),
+            ValueRef::Integer(n) => out.push_int(n),
+            ValueRef::Real(n) => out.push_bytes(n.to_string().as_bytes()),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
+        }
+    }
+    out.end_row();
+    Ok(())
 }
 
 fn push_row(row: &Row<'_>, gives: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {

@@ -36,6 +36,11 @@ pub(crate) trait Link: Query {
     /// Has the server prepare a statement, once more even where it prepared the same before.
     fn prepare(&mut self, sql: &str) -> Result<Self::Statement>;
 
+    /// Has the server prepare a statement of the user's own, whose parameters and columns may be of any type.
+    fn prepare_raw(&mut self, sql: &str) -> Result<Self::Statement> {
+        self.prepare(sql)
+    }
+
     /// Executes a prepared statement. `out` is empty.
     fn run(
         &mut self,
@@ -151,6 +156,10 @@ impl<L: Link> Session for LinkSession<L> {
             Operation::Ping => Slot::Ping,
             Operation::Begin | Operation::Commit | Operation::Rollback => {
                 Slot::Text(self.texts.get(&self.dialect, operation)?)
+            }
+            Operation::Raw { .. } => {
+                let sql = self.texts.get(&self.dialect, operation)?;
+                Slot::Statement(self.link.prepare_raw(&sql)?)
             }
             _ => {
                 let sql = self.texts.get(&self.dialect, operation)?;

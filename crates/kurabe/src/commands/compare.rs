@@ -13,8 +13,7 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (_, first) = named_run(matches, "a", output)?;
     let (_, second) = named_run(matches, "b", output)?;
     let view = report::view(matches);
-    let info =
-        |run: &kurabe_core::run::Run| registry::find(&run.header.spec.experiment).map(Experiment::info);
+    let info = |run: &kurabe_core::run::Run| registry::of(&run.header.spec).map(Experiment::info);
     let infos = [Some(info(&first)?), Some(info(&second)?)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);

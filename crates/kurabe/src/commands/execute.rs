@@ -39,7 +39,7 @@ pub(super) struct Job {
 /// Makes a new run.
 pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch()?;
-    let experiment = registry::find(&job.spec.experiment)?;
+    let experiment = registry::of(&job.spec)?;
     let opened = targets::open(&job.urls, job.spec.durability, output)?;
     let made = make(&mut job, experiment, &opened, &cancel, output);
     opened.close(output);
@@ -102,7 +102,7 @@ pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Outp
         return Ok(exit::DONE);
     }
     let cancel = signals::watch()?;
-    let experiment = registry::find(&run.header.spec.experiment)?;
+    let experiment = registry::of(&run.header.spec)?;
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
         output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
     }

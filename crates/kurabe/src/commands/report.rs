@@ -21,7 +21,7 @@ const WIDTH: usize = 110;
 pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (path, run) = named_run(matches, "run", output)?;
     let view = view(matches);
-    let experiment = registry::find(&run.header.spec.experiment)?;
+    let experiment = registry::of(&run.header.spec)?;
     let summary = view.analyse(&run, Some(experiment.info()))?;
     warn_of_licences(&view, &[&run], output);
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
@@ -111,7 +111,7 @@ pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
 }
 
 pub(super) fn summary(run: &Run) -> Result<Summary> {
-    let experiment = registry::find(&run.header.spec.experiment)?;
+    let experiment = registry::of(&run.header.spec)?;
     Ok(kurabe_report::analyse(run, Some(experiment.info())))
 }
 

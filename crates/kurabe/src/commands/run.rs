@@ -2,6 +2,7 @@
 
 use super::execute::{Job, execute, go_on};
 use super::{named_run, wanted};
+use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
 use crate::places;
@@ -16,7 +17,11 @@ use std::path::PathBuf;
 /// A new run, from options or from a suite file.
 pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (request, matches) = if let Some((name, matches)) = matches.subcommand() {
-        (Request::of_experiment(registry::find(name)?.info(), matches)?, matches)
+        let request = match name {
+            PGBENCH => Request::of_pgbench(matches)?,
+            name => Request::of_experiment(registry::find(name)?.info(), matches)?,
+        };
+        (request, matches)
     } else {
         let Some(suite) = matches.get_one::<PathBuf>("suite") else {
             return Err(no_experiment(matches).into());

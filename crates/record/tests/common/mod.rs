@@ -58,6 +58,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             arrivals: None,
             slo_ns: None,
             durability: None,
+            own: None,
         },
         machine: MachineFacts {
             cpu: "A processor".into(),

@@ -273,6 +273,7 @@ impl Scenario {
                 arrivals: None,
                 slo_ns: None,
                 durability: None,
+                own: None,
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),

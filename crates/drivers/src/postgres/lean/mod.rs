@@ -45,6 +45,8 @@ pub(crate) struct Statement {
     head: Vec<u8>,
     takes: Vec<Form>,
     gives: Vec<Form>,
+    /// Whether values go and come as text, which every type of the server's has.
+    shown: bool,
 }
 
 /// What went on between client and server: the outer error means that the connection is of no more use, the inner
@@ -71,6 +73,29 @@ impl<S: Peer> Lean<S> {
     fn begin(&mut self) {
         self.out.clear();
         self.out.append(&mut self.forgotten);
+    }
+
+    /// Has the server prepare a statement; `shown` where its values are to go and come as text.
+    fn announce(&mut self, sql: &str, shown: bool) -> Result<Statement> {
+        self.prepared += 1;
+        let name = format!("k{}", self.prepared);
+        let announced = self.converse(|this| {
+            this.begin();
+            if let Err(error) = request::prepare(&mut this.out, &name, sql) {
+                return Ok(Err(error));
+            }
+            this.wire.send(&this.out)?;
+            let mut announced = Announced::default();
+            let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
+            Ok(ended.map(|()| announced))
+        })?;
+        let mut head = Vec::new();
+        request::bind_head(&mut head, &name, announced.takes.len(), shown);
+        let mut takes = announced.takes;
+        if shown {
+            takes.fill(Form::Shown);
+        }
+        Ok(Statement { name, head, takes, gives: announced.gives, shown })
     }
 
     fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
@@ -139,21 +164,11 @@ where
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.prepared += 1;
-        let name = format!("k{}", self.prepared);
-        let announced = self.converse(|this| {
-            this.begin();
-            if let Err(error) = request::prepare(&mut this.out, &name, sql) {
-                return Ok(Err(error));
-            }
-            this.wire.send(&this.out)?;
-            let mut announced = Announced::default();
-            let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
-            Ok(ended.map(|()| announced))
-        })?;
-        let mut head = Vec::new();
-        request::bind_head(&mut head, &name, announced.takes.len());
-        Ok(Statement { name, head, takes: announced.takes, gives: announced.gives })
+        self.announce(sql, false)
+    }
+
+    fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
+        self.announce(sql, true)
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -172,9 +187,14 @@ where
             }
             let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
             request::parameters(&mut outbox, &statement.takes, parameters)?;
-            request::bind_tail(outbox.text);
+            request::bind_tail(outbox.text, statement.shown);
             outbox.flush()?;
-            answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, out), 1)
+            let mut rows = if statement.shown {
+                Rows::Shown(&statement.gives, out)
+            } else {
+                Rows::Binary(&statement.gives, out)
+            };
+            answer::read(&mut this.wire, &mut rows, 1)
         })
     }
 
@@ -215,12 +235,17 @@ where
                     return Ok(Err(error));
                 }
                 request::copied(&mut this.out, &statement.takes, values)?;
-                request::bind_tail(&mut this.out);
+                request::bind_tail(&mut this.out, statement.shown);
             }
             this.wire.send(&this.out)?;
             let mut ended = Ok(());
             for reply in out {
-                let answer = answer::read(&mut this.wire, &mut Rows::Binary(&statement.gives, reply), 1)?;
+                let mut rows = if statement.shown {
+                    Rows::Shown(&statement.gives, reply)
+                } else {
+                    Rows::Binary(&statement.gives, reply)
+                };
+                let answer = answer::read(&mut this.wire, &mut rows, 1)?;
                 if answer.is_err() {
                     reply.clear();
                 }

@@ -8,11 +8,11 @@ use kurabe_core::{Error, ErrorKind, Result};
 /// The longest message that the server takes (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
 
-/// Portal "", one format for all parameters: 1, binary; and the parameters' count.
-const AFTER_NAME: [u8; 4] = [0, 1, 0, 1];
+/// One format for all parameters: 0, text, or 1, binary.
+const FORMATS: [[u8; 4]; 2] = [[0, 1, 0, 0], [0, 1, 0, 1]];
 
-/// One format for all columns: 1, binary; then Execute of portal "" without a limit of rows, and Sync.
-const TAIL: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+/// Execute of portal "" without a limit of rows, and Sync.
+const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
@@ -90,13 +90,13 @@ pub(super) fn close(out: &mut Vec<u8>, name: &str) {
 }
 
 /// What every Bind of a statement starts with, its length left open.
-pub(super) fn bind_head(head: &mut Vec<u8>, name: &str, parameters: usize) {
+pub(super) fn bind_head(head: &mut Vec<u8>, name: &str, parameters: usize, shown: bool) {
     head.push(b'B');
     head.extend_from_slice(&[0; 4]);
     head.push(0);
     head.extend_from_slice(name.as_bytes());
     head.push(0);
-    head.extend_from_slice(&AFTER_NAME);
+    head.extend_from_slice(&FORMATS[usize::from(!shown)]);
     head.extend_from_slice(&(parameters as u16).to_be_bytes());
 }
 
@@ -113,8 +113,9 @@ pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize) -> Result<()> 
     Ok(())
 }
 
-/// The end of Bind, Execute and Sync.
-pub(super) fn bind_tail(out: &mut Vec<u8>) {
+/// The end of Bind, which is one format for all columns; Execute and Sync.
+pub(super) fn bind_tail(out: &mut Vec<u8>, shown: bool) {
+    out.extend_from_slice(&FORMATS[usize::from(!shown)]);
     out.extend_from_slice(&TAIL);
 }
 

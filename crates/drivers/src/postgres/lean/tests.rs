@@ -39,9 +39,15 @@ fn refusal(state: &str, text: &str) -> Vec<u8> {
 
 fn statement() -> Statement {
     let mut head = Vec::new();
-    request::bind_head(&mut head, "k1", 2);
+    request::bind_head(&mut head, "k1", 2, false);
     let takes = vec![Form::Int(8), Form::Bytes];
-    Statement { name: "k1".into(), head, takes, gives: vec![Form::Int(8), Form::Bytes, Form::Time] }
+    Statement {
+        name: "k1".into(),
+        head,
+        takes,
+        gives: vec![Form::Int(8), Form::Bytes, Form::Time],
+        shown: false,
+    }
 }
 
 fn good_answer() -> Vec<u8> {

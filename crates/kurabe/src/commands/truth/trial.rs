@@ -112,6 +112,7 @@ impl Ground<'_> {
             Some((axis.name.to_owned(), vec![value]))
         });
         RunSpec {
+            own: None,
             experiment: info.name.to_owned(),
             targets: vec![self.engine.to_owned()],
             axes: axes.collect(),

@@ -1,0 +1,63 @@
+//! A statement of the user's own: SQL with places for parameters, one text for all engines or one for each.
+
+/// A statement. What it may do is the user's affair; the words around it are each engine's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawStatement {
+    /// Where it stands, for messages: "mine.toml, transaction pay, step 2".
+    pub place: String,
+    /// Its texts. All have the same parameters in the same order.
+    pub texts: Vec<RawText>,
+    /// How many places for parameters each text has.
+    pub parameters: usize,
+}
+
+/// A text of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawText {
+    /// The engine's word ("mysql"); `None`: for every engine that has no text of its own.
+    pub engine: Option<String>,
+    /// Its parts, in order.
+    pub pieces: Vec<RawPiece>,
+}
+
+/// A part of a statement's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RawPiece {
+    /// As it stands.
+    Text(String),
+    /// A place for the next parameter.
+    Parameter,
+    /// The name of a table of ours, to be quoted.
+    Table(String),
+}
+
+impl RawStatement {
+    /// The text for an engine that goes by these words.
+    pub fn text(&self, words: &[&str]) -> Option<&RawText> {
+        let own =
+            self.texts.iter().find(|text| text.engine.as_deref().is_some_and(|word| words.contains(&word)));
+        own.or_else(|| self.texts.iter().find(|text| text.engine.is_none()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engines_own_text_goes_before_the_one_for_all() {
+        let text = |engine: Option<&str>, sql: &str| RawText {
+            engine: engine.map(str::to_owned),
+            pieces: vec![RawPiece::Text(sql.to_owned())],
+        };
+        let mut statement = RawStatement {
+            place: String::new(),
+            texts: vec![text(None, "all"), text(Some("mysql"), "own")],
+            parameters: 0,
+        };
+        assert_eq!(statement.text(&["mysql", "mariadb"]), Some(&text(Some("mysql"), "own")));
+        assert_eq!(statement.text(&["postgres"]), Some(&text(None, "all")));
+        statement.texts.remove(0);
+        assert_eq!(statement.text(&["postgres"]), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! A user's own statements in an engine's words.
+
+use super::dialect::Dialect;
+use kurabe_core::driver::Support;
+use kurabe_core::operation::Operation;
+use kurabe_core::raw::{RawPiece, RawStatement};
+use kurabe_core::{Error, Result};
+
+/// The words by which statements may name an engine: the first ones of all dialects.
+pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle"];
+
+/// Whether an SQL engine has an operation: all of them, but for statements that have no text for it.
+pub fn supports(dialect: &Dialect, operation: &Operation) -> Support {
+    match operation {
+        Operation::Raw { statement } if statement.text(dialect.words).is_none() => {
+            Support::No(missing(dialect, statement))
+        }
+        _ => Support::Native,
+    }
+}
+
+fn missing(dialect: &Dialect, statement: &RawStatement) -> String {
+    format!("{} has no statement for {}", statement.place, dialect.engine)
+}
+
+/// The text of a statement, with this engine's places for parameters and signs around names.
+pub(super) fn text(dialect: &Dialect, statement: &RawStatement) -> Result<String> {
+    let Some(text) = statement.text(dialect.words) else {
+        return Err(Error::unsupported(missing(dialect, statement)));
+    };
+    let mut sql = String::new();
+    let mut number = 0;
+    for piece in &text.pieces {
+        match piece {
+            RawPiece::Text(text) => sql += text,
+            RawPiece::Table(name) => dialect.identifier(&mut sql, name),
+            RawPiece::Parameter => {
+                number += 1;
+                dialect.parameter(&mut sql, number);
+            }
+        }
+    }
+    Ok(sql)
+}

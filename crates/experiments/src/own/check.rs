@@ -1,0 +1,118 @@
+//! Whether an answer is what the workload says that it must be.
+
+use super::declared::Execute;
+use super::slot::{Slot, operand};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+
+/// Compares the answer to a request.
+///
+/// # Errors
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying of which step, and what came instead.
+#[inline]
+pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result<()> {
+    if let Some((least, most)) = execute.rows {
+        let rows = reply.rows() as u64;
+        if !(least..=most).contains(&rows) {
+            return Err(wrong(execute, &format!("{rows} rows came where {} must", range(least, most))));
+        }
+    }
+    if let Some((least, most)) = execute.affected {
+        let rows = reply.affected();
+        if !(least..=most).contains(&rows) {
+            return Err(wrong(
+                execute,
+                &format!("{rows} rows were changed where {} must be", range(least, most)),
+            ));
+        }
+    }
+    for (column, expected) in &execute.fields {
+        let expected = operand(expected, slots);
+        for row in 0..reply.rows() {
+            let found = reply.field(row, *column);
+            if !found.is_some_and(|found| same(found, expected)) {
+                let found = found.map_or_else(|| "no such column".to_owned(), shown);
+                let what = format!(
+                    "column {} of row {} is {found} and not {}",
+                    column + 1,
+                    row + 1,
+                    shown(expected)
+                );
+                return Err(wrong(execute, &what));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong(execute: &Execute, what: &str) -> Error {
+    Error::mismatch(format!("{}: {what}", execute.place))
+}
+
+fn range(least: u64, most: u64) -> String {
+    match (least, most) {
+        (one, other) if one == other => one.to_string(),
+        (one, u64::MAX) => format!("{one} or more"),
+        (one, other) => format!("{one} to {other}"),
+    }
+}
+
+/// Whether a field of a reply is what it must be. Some engines give a number as text (a sum, a decimal), and some a text
+/// that is a number.
+pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
+    match (found, expected) {
+        (Value::Bytes(found), Value::Text(expected)) => {
+            found == expected.as_bytes() || numbers(found, expected.as_bytes())
+        }
+        (Value::Bytes(found), Value::Int(expected)) => {
+            let text = std::str::from_utf8(found).unwrap_or_default();
+            text.parse::<i64>() == Ok(expected) || text.parse::<f64>() == Ok(expected as f64)
+        }
+        (Value::Int(found), Value::Text(expected)) => {
+            expected.parse::<i64>() == Ok(found) || expected.parse::<f64>() == Ok(found as f64)
+        }
+        (found, expected) => found == expected,
+    }
+}
+
+/// Whether two texts are the same number that is not whole, written in two ways.
+fn numbers(one: &[u8], other: &[u8]) -> bool {
+    let number =
+        |text: &[u8]| std::str::from_utf8(text).ok().filter(|text| text.contains('.'))?.parse::<f64>().ok();
+    matches!((number(one), number(other)), (Some(one), Some(other)) if (one - other).abs() <= f64::EPSILON * one.abs())
+}
+
+fn shown(value: Value<'_>) -> String {
+    const MOST: usize = 40;
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let cut: String = text.chars().take(MOST).collect();
+        if cut.len() < text.len() { format!("'{cut}…'") } else { format!("'{cut}'") }
+    };
+    match value {
+        Value::Null => "no value".to_owned(),
+        Value::Int(n) => n.to_string(),
+        Value::Time(micros) => format!("the moment {micros}"),
+        Value::Text(value) => text(value.as_bytes()),
+        Value::Bytes(bytes) => text(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_the_same_however_an_engine_gives_it() {
+        assert!(same(Value::Int(5), Value::Int(5)));
+        assert!(same(Value::Bytes(b"5"), Value::Int(5)));
+        assert!(same(Value::Bytes(b"5.00"), Value::Int(5)));
+        assert!(same(Value::Bytes(b"2.50"), Value::Text("2.5")));
+        assert!(same(Value::Bytes(b"x"), Value::Text("x")));
+        assert!(same(Value::Null, Value::Null));
+        assert!(!same(Value::Bytes(b"5"), Value::Int(6)));
+        assert!(!same(Value::Bytes(b"10"), Value::Text("10.0x")));
+        assert!(!same(Value::Null, Value::Int(0)));
+    }
+}

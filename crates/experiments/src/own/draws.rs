@@ -1,0 +1,186 @@
+//! The values that a transaction draws: `[transaction.NAME.draw]`.
+
+use super::declared::{Declared, Source, Step, rows_of};
+use super::expression::{self, Expr, Function};
+use super::place::{Fault, fault};
+use super::section::{Section, variable};
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+const HOW: [&str; 9] =
+    ["uniform", "zipfian", "gaussian", "exponential", "sequence", "list", "file", "text", "row"];
+/// The longest text that is drawn.
+const MOST_TEXT: i64 = 10_000_000;
+/// pgbench's example, and a skew as it is met in the field.
+const EXPONENT: f64 = 1.1;
+
+/// Adds the steps that draw, each after those whose values it needs. `files` holds the lists of values, by name.
+pub(super) fn draws(
+    table: &Table,
+    place: &str,
+    declared: &mut Declared,
+    files: &BTreeMap<&str, &str>,
+    steps: &mut Vec<Step>,
+) -> Fault<()> {
+    let mut taken: Vec<usize> = Vec::new();
+    for name in table.keys() {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(fault(format!("'{name}' is no name of a variable: letters, digits and underscores"))
+                .context(place));
+        }
+        let is_given = declared
+            .variables
+            .find(name)
+            .is_some_and(|slot| !matches!(declared.variables.initial[slot], super::declared::Constant::Null));
+        if is_given || name.starts_with("rows_") || RESERVED.contains(&name.as_str()) {
+            return Err(fault(format!("the variable '{name}' has a value already")).context(place));
+        }
+        taken.push(declared.variables.slot(name));
+    }
+    // Each once all that it needs is there; what is left over needs itself.
+    let mut waiting: Vec<(usize, String, Source)> = Vec::new();
+    for (slot, (name, value)) in taken.iter().zip(table) {
+        let place = format!("{place}, draw {name}");
+        let source = source(value, &place, declared, files)?;
+        waiting.push((*slot, place, source));
+    }
+    while !waiting.is_empty() {
+        let unmade: Vec<usize> = waiting.iter().map(|(slot, ..)| *slot).collect();
+        let ready = waiting.iter().position(|(_, _, source)| match source {
+            Source::Expression(expr) => !needs(expr, &unmade),
+            _ => true,
+        });
+        let Some(ready) = ready else {
+            let (_, place, _) = waiting.remove(0);
+            return Err(fault("it needs its own value, perhaps through others").context(place));
+        };
+        let (slot, place, source) = waiting.remove(ready);
+        steps.push(Step::Set { slot, source, place });
+    }
+    Ok(())
+}
+
+/// Variables that every client has.
+const RESERVED: [&str; 5] = [
+    super::declared::CLIENT_ID,
+    super::declared::CLIENTS,
+    super::declared::DEFAULT_SEED,
+    super::declared::RANDOM_SEED,
+    super::declared::NOW,
+];
+
+fn needs(expr: &Expr, slots: &[usize]) -> bool {
+    match expr {
+        Expr::Variable(slot) => slots.contains(slot),
+        Expr::Call(_, arguments) => arguments.iter().any(|argument| needs(argument, slots)),
+        Expr::Case(arms, otherwise) => {
+            arms.iter().any(|(condition, value)| needs(condition, slots) || needs(value, slots))
+                || needs(otherwise, slots)
+        }
+        _ => false,
+    }
+}
+
+fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str, &str>) -> Fault<Source> {
+    let read = |text: &str| {
+        expression::parse(text, &mut |name| variable(name, &declared.variables))
+            .map_err(|error| error.context(place))
+    };
+    let table = match value {
+        Value::String(text) => return read(text).map(Source::Expression),
+        Value::Table(table) => table,
+        _ => {
+            return Err(
+                fault("is neither an expression nor a table such as { uniform = [1, 100] }").context(place)
+            );
+        }
+    };
+    let section = Section::new(table, place, &[&HOW[..], &["exponent", "parameter"]].concat())?;
+    let mut ways: Vec<&str> = HOW.into_iter().filter(|key| section.has(key)).collect();
+    // Rows may be drawn with a skew: { row = "users", zipfian = true }.
+    let row = section.has("row");
+    if row && ways.len() > 1 {
+        ways.retain(|way| *way != "row");
+    }
+    let [how] = ways.as_slice() else {
+        return Err(section.error(format!("it is drawn in one way, of: {}", HOW.join(", "))));
+    };
+    if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential") {
+        return Err(section.error(format!("rows are not drawn by '{how}'")));
+    }
+    let parameter = |key: &str, default: f64| match section.get(key) {
+        None => Ok(default),
+        Some(Value::Float(n)) => Ok(*n),
+        Some(Value::Integer(n)) => Ok(*n as f64),
+        Some(_) => Err(section.error(format!("'{key}' is not a number"))),
+    };
+    let bounds = |key: &str| -> Fault<(Expr, Expr)> {
+        if row {
+            return row_bounds(&section, declared);
+        }
+        let list = section.get(key).and_then(Value::as_array).map(Vec::as_slice);
+        let Some([least, most]) = list else {
+            return Err(section.error(format!("'{key}' is not a range: write {key} = [least, most]")));
+        };
+        let bound = |value: &Value| match value {
+            Value::Integer(n) => Ok(Expr::Int(*n)),
+            Value::String(text) => match kurabe_core::units::parse_count(text) {
+                Ok(n) => Ok(Expr::Int(n as i64)),
+                Err(_) => read(text),
+            },
+            _ => {
+                Err(section.error(format!("a bound of '{key}' is neither a whole number nor an expression")))
+            }
+        };
+        Ok((bound(least)?, bound(most)?))
+    };
+    if section.has("exponent") && *how != "zipfian"
+        || section.has("parameter") && !matches!(*how, "gaussian" | "exponential")
+    {
+        return Err(
+            section.error("'exponent' goes with zipfian, and 'parameter' with gaussian and exponential")
+        );
+    }
+    let call = |function, (least, most): (Expr, Expr), parameter: Option<f64>| {
+        let arguments = [least, most].into_iter().chain(parameter.map(Expr::Double)).collect();
+        Source::Expression(Expr::Call(function, arguments))
+    };
+    Ok(match *how {
+        "row" | "uniform" => call(Function::Random, bounds("uniform")?, None),
+        "zipfian" => call(Function::RandomZipfian, bounds(how)?, Some(parameter("exponent", EXPONENT)?)),
+        "gaussian" => call(Function::RandomGaussian, bounds(how)?, Some(parameter("parameter", 2.5)?)),
+        "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),
+        "sequence" => Source::Sequence(section.number(how)?.unwrap_or(1)),
+        "list" => Source::List(section.constants(how)?.unwrap_or_default()),
+        "text" => {
+            let length = section.number(how)?.filter(|n| (1..=MOST_TEXT).contains(n));
+            Source::Text(length.ok_or_else(|| section.error("'text' is a length out of range"))? as usize)
+        }
+        _ => {
+            let name = section.text(how)?.unwrap_or_default();
+            let text =
+                files.get(name).ok_or_else(|| section.error(format!("the file {name} was not read")))?;
+            let values: Vec<_> =
+                text.lines().filter(|line| !line.is_empty()).map(super::declared::Constant::of).collect();
+            if values.is_empty() {
+                return Err(section.error(format!("{name} holds no value")));
+            }
+            Source::List(values)
+        }
+    })
+}
+
+/// The keys of a collection's rows, where they are numbers in sequence.
+fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)> {
+    let name = section.text("row")?.unwrap_or_default();
+    let names: Vec<&str> = declared.homes.iter().map(|home| home.name.as_str()).collect();
+    let home = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
+    let Some(first) = declared.homes[home].first_key() else {
+        return Err(
+            section.error(format!("the keys of {name} are not numbers in sequence: draw them otherwise"))
+        );
+    };
+    let rows = variable(&rows_of(name), &declared.variables)?;
+    let last = Expr::Call(Function::Add, vec![Expr::Variable(rows), Expr::Int(first - 1)]);
+    Ok((Expr::Int(first), last))
+}

@@ -1,0 +1,175 @@
+//! A workload in Kurabe's own language: TOML.
+
+use super::Described;
+use super::declared::{self, Constant, Declared, Home, Program, Request, Step};
+use super::place::{Fault, fault};
+use super::section::{Section, known};
+use super::{draws, homes, steps};
+use kurabe_core::Result;
+use kurabe_core::own::OwnWorkload;
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// The keys of a workload, beside those that every suite has.
+pub const KEYS: &[&str] =
+    &["name", "question", "about", "variables", "collection", "table", "transaction", "write"];
+
+/// The words by which statements may name an engine.
+const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle"];
+
+/// The files of values that a workload names, in no order.
+pub fn value_files(text: &str) -> Vec<String> {
+    fn named(value: &Value, found: &mut Vec<String>) {
+        if let Value::Table(table) = value {
+            for (key, value) in table {
+                match value {
+                    Value::String(name) if key == "file" => found.push(name.clone()),
+                    other => named(other, found),
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    if let Ok(table) = text.parse::<Table>()
+        && let Some(transactions) = table.get("transaction")
+    {
+        named(transactions, &mut found);
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Reads a workload.
+pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
+    let Some((file, values)) = own.files.split_first() else {
+        return Err(fault("a workload without a file"));
+    };
+    let table: Table = file.text.parse().map_err(|e: toml::de::Error| {
+        let line = e.span().map_or(0, |span| file.text[..span.start].lines().count().max(1));
+        fault(format!("{}: line {line}: {}", file.name, e.message()))
+    })?;
+    let values: BTreeMap<&str, &str> =
+        values.iter().map(|file| (file.name.as_str(), file.text.as_str())).collect();
+    let stem = file.name.rsplit('/').next().unwrap_or_default();
+    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    // The other keys are the suite's, and are checked by who reads suites.
+    let top = Section { table: &table, place: file.name.clone() };
+    let name = name_of(top.text("name")?.unwrap_or(stem));
+    let mut declared = Declared::default();
+    variables(&top, own, &mut declared)?;
+    let write = top.truth("write")? || own.write;
+    if let Some(table) = top.table("collection")? {
+        declared.homes = homes::collections(table, &file.name, &mut declared.variables)?;
+    }
+    if let Some(table) = top.table("table")? {
+        for home in homes::tables(table, &file.name, write)? {
+            if declared.homes.iter().any(|known| known.name == home.name) {
+                return Err(top.error(format!("there are a collection and a table named {}", home.name)));
+            }
+            declared.homes.push(home);
+        }
+    }
+    if let Some(table) = top.table("transaction")? {
+        for (name, value) in table {
+            let place = format!("{}: transaction {name}", file.name);
+            let program = transaction(name, value, place, &mut declared, &values, write)?;
+            declared.programs.push(program);
+        }
+    }
+    declared.programs.retain(|program| program.weight > 0);
+    declared.note_changes();
+    let question =
+        top.text("question")?.map_or_else(|| format!("How does '{name}' perform, and where?"), str::to_owned);
+    let about = top.text("about")?.unwrap_or("A workload of the user's own.").to_owned();
+    Ok(Described { name, question, about, declared })
+}
+
+/// A name that a run, and so a folder, can have.
+pub(super) fn name_of(text: &str) -> String {
+    let name: String = text
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(40)
+        .collect();
+    let name = name.trim_matches('-').to_owned();
+    if name.is_empty() { "own".to_owned() } else { name }
+}
+
+fn variables(top: &Section<'_>, own: &OwnWorkload, declared: &mut Declared) -> Fault<()> {
+    for name in
+        [declared::CLIENT_ID, declared::CLIENTS, declared::DEFAULT_SEED, declared::RANDOM_SEED, declared::NOW]
+    {
+        declared.variables.slot(name);
+    }
+    let table = top.table("variables")?;
+    for (name, value) in table.into_iter().flatten() {
+        let value = top.constant(name, value)?;
+        declared.variables.set(name, value);
+    }
+    for (name, value) in &own.define {
+        let names: Vec<&str> = table.into_iter().flat_map(Table::keys).map(String::as_str).collect();
+        known(name, &names, "variable").map_err(|error| error.context("--define"))?;
+        declared.variables.set(name, Constant::of(value));
+    }
+    Ok(())
+}
+
+fn transaction(
+    name: &str,
+    value: &Value,
+    place: String,
+    declared: &mut Declared,
+    values: &BTreeMap<&str, &str>,
+    write: bool,
+) -> Fault<Program> {
+    let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
+    let section = Section::new(table, place, &["weight", "draw", "steps"])?;
+    let weight = section.number("weight")?.unwrap_or(1);
+    let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
+    let weight = weight.ok_or_else(|| section.error("'weight' is out of range"))?;
+    let mut made = Vec::new();
+    if let Some(table) = section.table("draw")? {
+        draws::draws(table, &section.place, declared, values, &mut made)?;
+    }
+    let list = section.get("steps").and_then(Value::as_array).filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| section.error("it has no 'steps'"))?;
+    for (number, value) in (1..).zip(list) {
+        let place = format!("{}, step {number}", section.place);
+        made.push(steps::step(value, &place, declared, write, ENGINES)?);
+    }
+    Ok(Program { name: name_of(name), weight, steps: made })
+}
+
+impl Declared {
+    /// Notes what the transactions do to the collections.
+    pub(super) fn note_changes(&mut self) {
+        let steps = self.programs.iter().flat_map(|program| &program.steps);
+        for step in steps {
+            let Step::Execute(execute) = step else { continue };
+            let note = |home: &mut Home| match &execute.request {
+                Request::Put { .. } => {
+                    home.disturbed = true;
+                    home.note_traffic(false);
+                }
+                Request::Update { fields, .. } => {
+                    for field in fields {
+                        home.changed[*field] = true;
+                    }
+                }
+                Request::Delete { .. } => home.disturbed = true,
+                _ => {}
+            };
+            match &execute.request {
+                Request::Put { home } | Request::Update { home, .. } | Request::Delete { home } => {
+                    note(&mut self.homes[*home]);
+                }
+                _ => {}
+            }
+            for home in [execute.adds, execute.removes].into_iter().flatten() {
+                self.homes[home].note_traffic(true);
+            }
+        }
+    }
+}

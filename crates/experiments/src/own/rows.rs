@@ -1,0 +1,202 @@
+//! Rows of a collection: each field a pure function of seed, collection, field and row.
+
+use super::declared::Constant;
+use crate::content::{Content, Kind};
+use kurabe_core::collection::{Field, FieldType};
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::{Rng, mix};
+
+/// How a field's values are made.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Generator {
+    /// Numbers in sequence, from this on.
+    Sequence(i64),
+    /// Numbers that go up by one every so many rows, from 1.
+    Every(u64),
+    /// Numbers of a range, each equally likely.
+    Uniform(i64, i64),
+    /// Text or bytes of a length, from the least to the most.
+    Length(usize, usize),
+    /// One of these, each equally likely.
+    List(Vec<Constant>),
+    /// Always the same.
+    Always(Constant),
+}
+
+/// Makes the rows of one collection.
+#[derive(Debug)]
+pub(super) struct Rows {
+    columns: Vec<Column>,
+}
+
+#[derive(Debug)]
+struct Column {
+    seed: u64,
+    kind: FieldType,
+    generator: Generator,
+    content: Option<Content>,
+}
+
+/// A field's value; text and bytes stand in the buffer that was given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cell {
+    Null,
+    Int(i64),
+    Time(i64),
+    Text,
+    Bytes,
+}
+
+impl Cell {
+    pub(super) fn value(self, buffer: &[u8]) -> Result<Value<'_>> {
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Int(n) => Value::Int(n),
+            Self::Time(micros) => Value::Time(micros),
+            Self::Bytes => Value::Bytes(buffer),
+            Self::Text => Value::Text(
+                std::str::from_utf8(buffer)
+                    .map_err(|_| Error::new(ErrorKind::Internal, "a generated text is no text"))?,
+            ),
+        })
+    }
+}
+
+impl Rows {
+    pub(super) fn new(seed: u64, fields: &[Field], generators: &[Generator]) -> Self {
+        let column = |(number, (field, generator)): (u64, (&Field, &Generator))| {
+            let seed = mix(seed, number);
+            let content = match generator {
+                Generator::Length(_, most) => Some(Content::new(content_kind(field.kind), seed, *most)),
+                _ => None,
+            };
+            Column { seed, kind: field.kind, generator: generator.clone(), content }
+        };
+        Self { columns: (0..).zip(fields.iter().zip(generators)).map(column).collect() }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The value of a field in row `row`, from 0; a text or bytes replace what is in `out`.
+    pub(super) fn make(&self, row: u64, field: usize, out: &mut Vec<u8>) -> Cell {
+        let Some(column) = self.columns.get(field) else { return Cell::Null };
+        let rng = || Rng::new(mix(column.seed, row));
+        match &column.generator {
+            Generator::Sequence(first) => column.number(first.wrapping_add(row as i64)),
+            Generator::Every(rows) => column.number((row / (*rows).max(1)) as i64 + 1),
+            Generator::Uniform(least, most) => {
+                let width = most.wrapping_sub(*least) as u64;
+                let draw = if width == u64::MAX { rng().next_u64() } else { rng().below(width + 1) };
+                column.number(least.wrapping_add(draw as i64))
+            }
+            Generator::Length(least, most) => {
+                if let Some(content) = &column.content {
+                    content.write(row, 0, out);
+                    out.truncate(least + rng().below((most - least) as u64 + 1) as usize);
+                }
+                column.bytes()
+            }
+            Generator::List(values) => {
+                let value = values.get(rng().below(values.len() as u64) as usize);
+                column.constant(value.unwrap_or(&Constant::Null), out)
+            }
+            Generator::Always(value) => column.constant(value, out),
+        }
+    }
+}
+
+impl Column {
+    fn number(&self, number: i64) -> Cell {
+        match self.kind {
+            FieldType::Timestamp => Cell::Time(number.saturating_mul(1_000_000)),
+            _ => Cell::Int(number),
+        }
+    }
+
+    fn bytes(&self) -> Cell {
+        match content_kind(self.kind) {
+            Kind::Text => Cell::Text,
+            Kind::Random => Cell::Bytes,
+        }
+    }
+
+    fn constant(&self, value: &Constant, out: &mut Vec<u8>) -> Cell {
+        match value {
+            Constant::Null => Cell::Null,
+            Constant::Int(n) => self.number(*n),
+            Constant::Double(n) => self.number(*n as i64),
+            Constant::Text(text) => {
+                out.clear();
+                out.extend_from_slice(text.as_bytes());
+                self.bytes()
+            }
+        }
+    }
+}
+
+fn content_kind(kind: FieldType) -> Kind {
+    match kind {
+        FieldType::Bytes { .. } | FieldType::LongBytes => Kind::Random,
+        _ => Kind::Text,
+    }
+}
+
+/// The most bytes that a field of this generator has.
+pub(super) fn most_bytes(generator: &Generator) -> u64 {
+    let length = |value: &Constant| match value {
+        Constant::Text(text) => text.len() as u64,
+        _ => 8,
+    };
+    match generator {
+        Generator::Length(_, most) => *most as u64,
+        Generator::List(values) => values.iter().map(length).max().unwrap_or(0),
+        Generator::Always(value) => length(value),
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    #[test]
+    fn the_first_rows_of_a_seed_never_change() {
+        let text = FieldType::Text { max: 30 };
+        let kinds = [FieldType::Int, FieldType::Int, FieldType::Int, text, text, FieldType::Timestamp];
+        let fields = kinds.map(|kind| Field { name: "f", kind });
+        let generators = [
+            Generator::Sequence(1),
+            Generator::Every(2),
+            Generator::Uniform(-5, 5),
+            Generator::Length(20, 30),
+            Generator::List(vec![
+                Constant::Text("a".to_owned()),
+                Constant::Text("b".to_owned()),
+                Constant::Null,
+            ]),
+            Generator::Uniform(0, 1_000_000_000),
+        ];
+        let rows = Rows::new(1, &fields, &generators);
+        let mut lines = String::new();
+        let mut buffer = Vec::new();
+        for row in [0, 1, 2, 99_999] {
+            for field in 0..rows.width() {
+                let cell = rows.make(row, field, &mut buffer);
+                let _ = match cell.value(&buffer).unwrap() {
+                    Value::Text(text) => write!(lines, "{text} "),
+                    other => write!(lines, "{other:?} "),
+                };
+            }
+            lines.push('\n');
+        }
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/own_rows_seed1.txt");
+        if std::env::var_os("KURABE_GOLDEN").is_some_and(|what| what == "write") {
+            std::fs::write(file, &lines).unwrap();
+        }
+        assert_eq!(lines, std::fs::read_to_string(file).unwrap());
+    }
+}

@@ -1,0 +1,384 @@
+//! pgbench's scripts (PostgreSQL manual, "pgbench", "Custom Scripts"), read as they are.
+
+use super::Described;
+use super::declared::{
+    self, Constant, Declared, Execute, Home, Made, Operand, Parameter, Piece, Program, Raw, Request, Source,
+    Step,
+};
+use super::expression::{self, Expr, word};
+use super::place::{Fault, fault};
+use super::read::name_of;
+use super::rows::Generator;
+use super::section::{position, variable};
+use super::sql::{self, Control, Naming};
+use kurabe_core::Result;
+use kurabe_core::collection::{Field, FieldType};
+use kurabe_core::own::{OwnFile, OwnWorkload};
+
+/// The scripts that pgbench brings along, by name.
+pub const BUILTIN: &[(&str, &str)] = &[
+    ("tpcb-like", include_str!("pgbench/tpcb-like.sql")),
+    ("simple-update", include_str!("pgbench/simple-update.sql")),
+    ("select-only", include_str!("pgbench/select-only.sql")),
+];
+
+/// The variable that holds the scale.
+const SCALE: &str = "scale";
+
+/// What is read of a script before variables have their slots.
+enum Line<'a> {
+    Sql(&'a str),
+    /// A meta-command's name and the rest of its line.
+    Meta(&'a str, String),
+}
+
+/// Reads scripts.
+pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
+    let mut declared = Declared::default();
+    for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
+        declared.variables.slot(name);
+    }
+    declared.variables.set(SCALE, Constant::Int(1));
+    for (name, value) in &own.define {
+        declared.variables.set(name, Constant::of(value));
+    }
+    if own.init {
+        declared.homes = tables();
+        for home in 0..declared.homes.len() {
+            let name = declared::rows_of(&declared.homes[home].name);
+            declared.variables.slot(&name);
+        }
+        let scale = declared.variables.find(SCALE).map(|slot| &declared.variables.initial[slot]);
+        if !matches!(scale, Some(Constant::Int(1..=100_000))) {
+            return Err(fault("the scale is not a whole number from 1 to 100,000"));
+        }
+    }
+    let scripts: Vec<(&OwnFile, Vec<(usize, Line<'_>)>)> =
+        own.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Fault<_>>()?;
+    // A variable that one script sets is there in all, as in pgbench.
+    for (_, lines) in &scripts {
+        for (_, line) in lines {
+            if let Line::Meta("set", rest) = line {
+                declared.variables.slot(word(rest));
+            }
+        }
+    }
+    for (file, lines) in &scripts {
+        let steps = steps(file, lines, &mut declared, own.write)?;
+        let asks = steps.iter().any(|step| matches!(step, Step::Execute(_)));
+        if !asks {
+            return Err(fault(format!("{}: the script asks nothing of a database", file.name)));
+        }
+        if file.weight > 0 {
+            let stem = file.name.rsplit('/').next().unwrap_or_default();
+            let name = name_of(stem.strip_suffix(".sql").unwrap_or(stem));
+            declared.programs.push(Program { name, weight: file.weight, steps });
+        }
+    }
+    let names: Vec<&str> = declared.programs.iter().map(|program| program.name.as_str()).collect();
+    let question = format!("How fast are pgbench's scripts ({}), and where?", names.join(", "));
+    let about = "Scripts of pgbench, read as they are.".to_owned();
+    Ok(Described { name: "pgbench".to_owned(), question, about, declared })
+}
+
+/// pgbench's own tables, as `pgbench -i` makes and fills them.
+fn tables() -> Vec<Home> {
+    let int = |name| Field { name, kind: FieldType::Int };
+    let filler = |max| Field { name: "filler", kind: FieldType::Text { max } };
+    let always = |value| Generator::Always(value);
+    let zero = || always(Constant::Int(0));
+    let null = || always(Constant::Null);
+    let blank = |length| always(Constant::Text(" ".repeat(length)));
+    let sequence = || Generator::Sequence(1);
+    let home = |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
+        Home::new(name.to_owned(), fields, key, Some(Made { rows: rows(each), generators }))
+    };
+    vec![
+        home(
+            "pgbench_branches",
+            vec![int("bid"), int("bbalance"), filler(88)],
+            vec![0],
+            1,
+            vec![sequence(), zero(), null()],
+        ),
+        home(
+            "pgbench_tellers",
+            vec![int("tid"), int("bid"), int("tbalance"), filler(84)],
+            vec![0],
+            10,
+            vec![sequence(), Generator::Every(10), zero(), null()],
+        ),
+        home(
+            "pgbench_accounts",
+            vec![int("aid"), int("bid"), int("abalance"), filler(84)],
+            vec![0],
+            100_000,
+            vec![sequence(), Generator::Every(100_000), zero(), blank(84)],
+        ),
+        home(
+            "pgbench_history",
+            vec![
+                int("tid"),
+                int("bid"),
+                int("aid"),
+                int("delta"),
+                Field { name: "mtime", kind: FieldType::Timestamp },
+                filler(22),
+            ],
+            Vec::new(),
+            0,
+            vec![null(), null(), null(), null(), null(), null()],
+        ),
+    ]
+}
+
+/// So many rows for each unit of the scale, which is the variable behind the three that every script has.
+fn rows(each: i64) -> Expr {
+    const SCALE_SLOT: usize = 3;
+    Expr::Call(expression::Function::Multiply, vec![Expr::Variable(SCALE_SLOT), Expr::Int(each)])
+}
+
+/// Cuts a script into statements, which end at `;` or before a meta-command, and meta-commands, which end with their
+/// line. Each with the number of the line on which it begins.
+fn lines(file: &OwnFile) -> Fault<Vec<(usize, Line<'_>)>> {
+    let text = file.text.as_str();
+    let line_of = |at: usize| text[..at].matches('\n').count() + 1;
+    let mut out = Vec::new();
+    let (mut begin, mut at) = (0, 0);
+    while let Some(first) = text[at..].chars().next() {
+        let skipped = sql::opaque(&text[at..]);
+        if skipped > 0 {
+            at += skipped;
+        } else if first == ';' {
+            push(text, begin, at, &mut out);
+            at += 1;
+            begin = at;
+        } else if first == '\\' {
+            push(text, begin, at, &mut out);
+            let line = line_of(at);
+            let mut end = at + text[at..].find('\n').unwrap_or(text.len() - at);
+            // A backslash at the end of a line goes on with the next.
+            while text[..end].trim_end_matches('\r').ends_with('\\') && end < text.len() {
+                end += 1 + text[end + 1..].find('\n').unwrap_or(text.len() - end - 1);
+            }
+            let command = &text[at + 1..end];
+            let name = word(command);
+            let rest = command[name.len()..].replace("\\\r\n", " ").replace("\\\n", " ");
+            if name.is_empty() {
+                return Err(fault("a backslash without a meta-command").context(place(file, line)));
+            }
+            out.push((line, Line::Meta(name, rest.trim().to_owned())));
+            at = end;
+            begin = end;
+        } else {
+            at += first.len_utf8();
+        }
+    }
+    push(text, begin, text.len(), &mut out);
+    Ok(out)
+}
+
+/// Adds a statement, unless it is blank.
+fn push<'a>(text: &'a str, from: usize, to: usize, out: &mut Vec<(usize, Line<'a>)>) {
+    let statement = strip(&text[from..to]);
+    if !statement.is_empty() {
+        let begins = from + text[from..to].rfind(statement).unwrap_or(0);
+        out.push((text[..begins].matches('\n').count() + 1, Line::Sql(statement)));
+    }
+}
+
+/// A statement without the blanks and comments before it, and the blanks behind it.
+fn strip(mut text: &str) -> &str {
+    loop {
+        text = text.trim();
+        if !text.starts_with("--") && !text.starts_with("/*") {
+            return text;
+        }
+        text = &text[sql::opaque(text)..];
+    }
+}
+
+fn place(file: &OwnFile, line: usize) -> String {
+    format!("{}: line {line}", file.name)
+}
+
+/// An `\if` that is open.
+struct Open {
+    line: usize,
+    /// The step that jumps to the next branch, …
+    unless: Option<usize>,
+    /// … and those that jump behind the last.
+    ends: Vec<usize>,
+}
+
+fn steps(
+    file: &OwnFile,
+    lines: &[(usize, Line<'_>)],
+    declared: &mut Declared,
+    write: bool,
+) -> Fault<Vec<Step>> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    for (line, what) in lines {
+        let place = place(file, *line);
+        let made = match what {
+            Line::Sql(text) => statement(text, &place, declared, write)
+                .map(|execute| steps.push(Step::Execute(Box::new(execute)))),
+            Line::Meta("set", rest) => set(rest, &place, declared).map(|step| steps.push(step)),
+            Line::Meta("sleep", rest) => sleep(rest, &place, declared).map(|step| steps.push(step)),
+            Line::Meta(name @ ("if" | "elif" | "else" | "endif"), rest) => {
+                branch(name, rest, (*line, &place), declared, &mut steps, &mut open)
+            }
+            Line::Meta(name, _) => Err(unsupported(name)),
+        };
+        made.map_err(|error| error.context(&place))?;
+    }
+    match open.last() {
+        Some(open) => Err(fault("an \\if without its \\endif").context(self::place(file, open.line))),
+        None => Ok(steps),
+    }
+}
+
+fn unsupported(name: &str) -> kurabe_core::Error {
+    const KNOWN: [&str; 6] = ["set", "sleep", "if", "elif", "else", "endif"];
+    const OTHERS: [&str; 8] =
+        ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline", "syncpipeline"];
+    if OTHERS.contains(&name) {
+        return fault(format!("\\{name} is not supported"))
+            .hint(format!("there are: \\{}", KNOWN.join(", \\")));
+    }
+    match position(name, &KNOWN, "meta-command") {
+        Err(error) => error,
+        Ok(_) => fault(format!("\\{name} is not supported")),
+    }
+}
+
+fn expr(text: &str, declared: &Declared) -> Fault<Expr> {
+    expression::parse(text, &mut |name| variable(name, &declared.variables))
+}
+
+fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
+    let name = word(rest);
+    if name.is_empty() {
+        return Err(fault("\\set names no variable").hint("write \\set name expression"));
+    }
+    let slot = variable(name, &declared.variables)?;
+    let source = Source::Expression(expr(&rest[name.len()..], declared)?);
+    Ok(Step::Set { slot, source, place: place.to_owned() })
+}
+
+fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
+    let bad = || fault(format!("'\\sleep {rest}' is not understood")).hint("write \\sleep 10 ms, or us or s");
+    let (number, unit) = rest.split_once(char::is_whitespace).unwrap_or((rest, "s"));
+    // The unit may follow the number at once: "\sleep 10ms".
+    let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    let (number, unit) =
+        if digits > 0 && digits < number.len() { number.split_at(digits) } else { (number, unit.trim()) };
+    let unit = match unit {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(bad()),
+    };
+    if number.is_empty() || !number.trim_start_matches(':').chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return Err(bad());
+    }
+    Ok(Step::Sleep { time: expr(number, declared)?, unit, place: place.to_owned() })
+}
+
+/// Has the jump at a step lead here.
+fn land(steps: &mut [Step], at: Option<usize>, here: usize) {
+    if let Some(Step::Unless { to, .. } | Step::Jump(to)) = at.and_then(|at| steps.get_mut(at)) {
+        *to = here;
+    }
+}
+
+/// `\if`, `\elif`, `\else`, `\endif`: jumps, which always go forward.
+fn branch(
+    name: &str,
+    rest: &str,
+    (line, place): (usize, &str),
+    declared: &Declared,
+    steps: &mut Vec<Step>,
+    open: &mut Vec<Open>,
+) -> Fault<()> {
+    if name == "if" {
+        let condition = expr(rest, declared)?;
+        open.push(Open { line, unless: Some(steps.len()), ends: Vec::new() });
+        steps.push(Step::Unless { condition, to: usize::MAX, place: place.to_owned() });
+        return Ok(());
+    }
+    let Some(last) = open.last_mut() else { return Err(fault(format!("\\{name} without an \\if"))) };
+    if name != "endif" {
+        if last.unless.is_none() {
+            return Err(fault(format!("\\{name} behind an \\else")));
+        }
+        last.ends.push(steps.len());
+        steps.push(Step::Jump(usize::MAX));
+        let here = steps.len();
+        land(steps, last.unless.take(), here);
+        if name == "elif" {
+            last.unless = Some(steps.len());
+            steps.push(Step::Unless {
+                condition: expr(rest, declared)?,
+                to: usize::MAX,
+                place: place.to_owned(),
+            });
+        }
+        return Ok(());
+    }
+    let here = steps.len();
+    for at in last.unless.into_iter().chain(last.ends.iter().copied()) {
+        land(steps, Some(at), here);
+    }
+    open.pop();
+    Ok(())
+}
+
+fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
+    let request = match sql::control(text) {
+        Some(Control::Begin) => Request::Begin,
+        Some(Control::Commit) => Request::Commit,
+        Some(Control::Rollback) => Request::Rollback,
+        None => return plain(text, place, declared, write),
+    };
+    Ok(Execute::plain(request, place))
+}
+
+fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
+    let find = |name: &str| declared.homes.iter().position(|home| home.name.eq_ignore_ascii_case(name));
+    let pieces = sql::pieces(text, &Naming::Plain(&find))?;
+    let on: Vec<usize> = pieces
+        .iter()
+        .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
+        .collect();
+    let writes = sql::writes(text);
+    if writes && on.is_empty() && !write {
+        return Err(fault("this statement may change what is in the database")
+            .hint("say --write if it may, or --init for tables of pgbench's own that are made for the run"));
+    }
+    let raw = Raw { texts: vec![(None, pieces)], writes };
+    let mut execute = Execute::plain(Request::Begin, place);
+    for name in raw.variables() {
+        let operand = Operand::Variable(variable(name, &declared.variables)?);
+        execute.parameters.push(Parameter { operand, is_time: false });
+    }
+    // Rows that are added to the log are counted after each trial.
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if first.eq_ignore_ascii_case("insert")
+        && let [home] = on.as_slice()
+        && declared.homes[*home].key.is_empty()
+    {
+        execute.adds = Some(*home);
+        declared.homes[*home].note_traffic(true);
+    } else if writes {
+        for home in on {
+            declared.homes[home].disturbed = true;
+            if !first.eq_ignore_ascii_case("update") {
+                declared.homes[home].note_traffic(false);
+            }
+        }
+    }
+    execute.request = Request::Raw(raw);
+    Ok(execute)
+}

@@ -1,0 +1,234 @@
+//! The texts of statements: where variables stand in them, which tables, and whether they change anything.
+
+use super::declared::Piece;
+use super::expression::word;
+use super::place::{Fault, fault};
+
+/// What a table is called in a text.
+pub(super) enum Naming<'a> {
+    /// `{accounts}`, among these names.
+    Braces(&'a dyn Fn(&str) -> Fault<usize>),
+    /// By its plain name, where it is one of ours.
+    Plain(&'a dyn Fn(&str) -> Option<usize>),
+}
+
+/// Reads a statement. `:name` is a variable outside of quotes and comments; `::` is a cast.
+pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
+    let mut out = Pieces::default();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let skipped = opaque(rest);
+        if skipped > 0 {
+            out.text(&rest[..skipped]);
+            rest = &rest[skipped..];
+            continue;
+        }
+        let after = &rest[first.len_utf8()..];
+        let name = word(after);
+        match first {
+            ':' if after.starts_with(':') => {
+                out.text("::");
+                rest = &after[1..];
+            }
+            ':' if name.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+                out.push(Piece::Variable(name.to_owned()));
+                rest = &after[name.len()..];
+            }
+            '{' if matches!(naming, Naming::Braces(_)) && after[name.len()..].starts_with('}') => {
+                if let Naming::Braces(find) = naming {
+                    out.push(Piece::Table(find(name)?));
+                }
+                rest = &after[name.len() + 1..];
+            }
+            c if c.is_alphanumeric() || c == '_' => {
+                let name = word(rest);
+                let home = if let Naming::Plain(find) = naming { find(name) } else { None };
+                match home {
+                    Some(home) => out.push(Piece::Table(home)),
+                    None => out.text(name),
+                }
+                rest = &rest[name.len()..];
+            }
+            c => {
+                out.text(c.encode_utf8(&mut [0; 4]));
+                rest = after;
+            }
+        }
+    }
+    let pieces = out.done();
+    let blank = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
+    if pieces.iter().all(blank) {
+        return Err(fault("the statement is empty"));
+    }
+    Ok(pieces)
+}
+
+#[derive(Default)]
+struct Pieces {
+    done: Vec<Piece>,
+    text: String,
+}
+
+impl Pieces {
+    fn text(&mut self, text: &str) {
+        self.text += text;
+    }
+
+    fn push(&mut self, piece: Piece) {
+        if !self.text.is_empty() {
+            self.done.push(Piece::Text(std::mem::take(&mut self.text)));
+        }
+        self.done.push(piece);
+    }
+
+    fn done(mut self) -> Vec<Piece> {
+        if !self.text.is_empty() {
+            self.done.push(Piece::Text(self.text));
+        }
+        self.done
+    }
+}
+
+/// How many bytes at the beginning of a text are a quoted text or name, or a comment; 0 where it is neither. One that
+/// does not end goes on to the end of the text.
+pub(super) fn opaque(text: &str) -> usize {
+    let until =
+        |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
+    match text.as_bytes() {
+        [quote @ (b'\'' | b'"' | b'`'), ..] => until(1, char::from(*quote).encode_utf8(&mut [0; 4])),
+        [b'-', b'-', ..] => until(2, "\n"),
+        [b'/', b'*', ..] => until(2, "*/"),
+        [b'$', ..] => {
+            // $tag$ … $tag$; not $1.
+            let tag = word(&text[1..]);
+            let is_tag =
+                !tag.starts_with(|c: char| c.is_ascii_digit()) && text[1 + tag.len()..].starts_with('$');
+            if is_tag { until(tag.len() + 2, &text[..tag.len() + 2]) } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// The words of a statement, in lower case, without quoted texts and comments.
+fn words(sql: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let skipped = opaque(rest);
+        let name = word(rest);
+        if skipped == 0 && !name.is_empty() {
+            out.push(name.to_ascii_lowercase());
+        }
+        rest = &rest[skipped.max(name.len()).max(first.len_utf8())..];
+    }
+    out
+}
+
+/// Whether a statement may change data: all but those that are known to read.
+pub(super) fn writes(sql: &str) -> bool {
+    let words = words(sql);
+    let has = |what: &[&str]| words.iter().any(|word| what.contains(&word.as_str()));
+    match words.first().map(String::as_str) {
+        Some("select" | "with" | "table" | "values" | "show" | "describe") => {
+            // A lock that is asked for (FOR UPDATE) changes nothing.
+            has(&["insert", "delete", "merge", "into", "replace"]) || has(&["update"]) && !has(&["for"])
+        }
+        Some("explain") => has(&["analyze", "analyse"]),
+        Some("set" | "reset") | None => false,
+        Some(_) => true,
+    }
+}
+
+/// What a statement is, where it begins or ends a transaction: engines say these differently, and some only so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+/// Whether a statement only begins or ends a transaction.
+pub(super) fn control(sql: &str) -> Option<Control> {
+    let words = words(sql);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["begin"] | ["begin" | "start", "transaction"] | ["begin", "work"] => Some(Control::Begin),
+        ["end" | "commit"] | ["end" | "commit", "transaction" | "work"] => Some(Control::Commit),
+        ["rollback" | "abort"] | ["rollback" | "abort", "transaction" | "work"] => Some(Control::Rollback),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(sql: &str) -> Fault<Vec<Piece>> {
+        let find = |name: &str| if name == "users" { Ok(0) } else { Err(fault(format!("no {name}"))) };
+        pieces(sql, &Naming::Braces(&find))
+    }
+
+    #[test]
+    fn variables_and_tables_are_found_outside_of_quotes_and_comments() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let variable = |name: &str| Piece::Variable(name.to_owned());
+        assert_eq!(
+            read("SELECT ':no' FROM {users} WHERE id = :id::int -- :no\nAND x[1:2] = $$:no$$ /* :no */ AND \":no\"=:b")
+                .unwrap(),
+            [
+                text("SELECT ':no' FROM "),
+                Piece::Table(0),
+                text(" WHERE id = "),
+                variable("id"),
+                text("::int -- :no\nAND x[1:2] = $$:no$$ /* :no */ AND \":no\"="),
+                variable("b"),
+            ]
+        );
+        assert!(read("  ").is_err());
+        assert!(read("SELECT {nobody}").is_err());
+        let plain = |name: &str| (name == "pgbench_tellers").then_some(2);
+        let named =
+            pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain)).unwrap();
+        assert_eq!(named, [text("UPDATE "), Piece::Table(2), text(" SET a = 'pgbench_tellers'")]);
+    }
+
+    #[test]
+    fn only_what_is_known_to_read_does_not_write() {
+        for sql in [
+            "SELECT 'delete' FROM t",
+            "-- insert\nselect 1",
+            "with a as (select 1) select * from a",
+            "SET x = 1",
+        ] {
+            assert!(!writes(sql), "{sql}");
+        }
+        for sql in [
+            "UPDATE t SET a = 1",
+            "with a as (delete from t returning 1) select * from a",
+            "SELECT 1 INTO t",
+            "CALL p()",
+        ] {
+            assert!(writes(sql), "{sql}");
+        }
+        assert!(!writes("SELECT a FROM t WHERE id = 1 FOR UPDATE"));
+        assert_eq!(control("BEGIN"), Some(Control::Begin));
+        assert_eq!(control(" end "), Some(Control::Commit));
+        assert_eq!(control("rollback to savepoint a"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_and_nothing_is_lost(sql in "[ -~\n$'\"{}:é]{0,60}") {
+            let _ = (writes(&sql), control(&sql));
+            if let Ok(pieces) = pieces(&sql, &Naming::Plain(&|_| None)) {
+                let again: String = pieces.iter().map(|piece| match piece {
+                    Piece::Text(text) => text.clone(),
+                    Piece::Variable(name) => format!(":{name}"),
+                    Piece::Table(_) => String::new(),
+                }).collect();
+                prop_assert_eq!(again, sql);
+            }
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
+
+use super::declared::{
+    Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, variables,
+};
+use super::expression::Expr;
+use super::place::{Fault, fault};
+use super::section::{Section, known, position, variable};
+use super::sql::{self, Control, Naming};
+use kurabe_core::collection::FieldType;
+use kurabe_core::units;
+use toml::{Table, Value};
+
+const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];
+const KEYS: [&str; 19] = [
+    "get",
+    "find-equal",
+    "insert",
+    "put",
+    "update",
+    "delete",
+    "count",
+    "sql",
+    "sleep",
+    "key",
+    "fields",
+    "where",
+    "values",
+    "set",
+    "rows",
+    "affected",
+    "check",
+    "keep",
+    "columns",
+];
+const ROW_KEYS: [&str; 2] = ["adds", "removes"];
+
+/// Reads one step. `engines` are the words by which statements may name an engine; `write`: statements may change what
+/// is not ours.
+pub(super) fn step(
+    value: &Value,
+    place: &str,
+    declared: &mut Declared,
+    write: bool,
+    engines: &[&str],
+) -> Fault<Step> {
+    if let Some(word) = value.as_str() {
+        let words = ["begin", "commit", "rollback"];
+        let request = match position(word, &words, "step").map_err(|error| error.context(place))? {
+            0 => Request::Begin,
+            1 => Request::Commit,
+            _ => Request::Rollback,
+        };
+        return Ok(Step::Execute(Box::new(Execute::plain(request, place))));
+    }
+    let table = value.as_table();
+    let table = table.ok_or_else(|| fault("is neither a word nor a table").context(place))?;
+    let section = Section::new(table, place, &[&KEYS[..], &ROW_KEYS[..]].concat())?;
+    if let Some(time) = section.text("sleep")? {
+        let time = units::parse_duration(time).map_err(|error| error.context(place))?;
+        only(&section, &["sleep"])?;
+        let time = Expr::Int(time.as_nanos() as i64);
+        return Ok(Step::Sleep { time, unit: 1, place: place.to_owned() });
+    }
+    let asked: Vec<&str> = VERBS.into_iter().filter(|verb| section.has(verb)).collect();
+    let [verb] = asked.as_slice() else {
+        return Err(section.error(format!("a step asks for one thing, of: {}", VERBS.join(", "))));
+    };
+    let execute = match *verb {
+        "sql" => raw(&section, declared, write, engines)?,
+        verb => named(&section, verb, declared)?,
+    };
+    Ok(Step::Execute(Box::new(execute)))
+}
+
+impl Execute {
+    /// A request of which nothing is expected but that it succeeds.
+    pub(super) fn plain(request: Request, place: &str) -> Self {
+        Self {
+            request,
+            parameters: Vec::new(),
+            rows: None,
+            affected: None,
+            fields: Vec::new(),
+            keep: Vec::new(),
+            adds: None,
+            removes: None,
+            place: place.to_owned(),
+        }
+    }
+}
+
+/// Refuses keys that mean nothing beside the others.
+fn only(section: &Section<'_>, keys: &[&str]) -> Fault<()> {
+    match section.table.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(section.error(format!("'{key}' does not go with '{}'", keys[0]))),
+        None => Ok(()),
+    }
+}
+
+/// A step that asks a collection or a table.
+struct Named<'a> {
+    section: &'a Section<'a>,
+    verb: &'a str,
+    declared: &'a Declared,
+    home: usize,
+    names: Vec<&'a str>,
+}
+
+/// What a step asks, before what must come of it.
+struct Asked {
+    request: Request,
+    parameters: Vec<Parameter>,
+    columns: Vec<String>,
+}
+
+impl Named<'_> {
+    fn field(&self, name: &str) -> Fault<usize> {
+        position(name, &self.names, "field").map_err(|error| error.context(&self.section.place))
+    }
+
+    fn parameter(&self, position: usize, key: &str, value: &Value) -> Fault<Parameter> {
+        let operand = self.section.operand(key, value, &self.declared.variables)?;
+        let kind = self.declared.homes[self.home].fields[position].kind;
+        Ok(Parameter { operand, is_time: kind == FieldType::Timestamp })
+    }
+
+    /// Fields with their values.
+    fn assigned(&self, key: &str) -> Fault<Vec<(usize, Parameter)>> {
+        let table = self.section.table(key)?.filter(|table| !table.is_empty());
+        let table = table.ok_or_else(|| self.section.error(format!("'{}' needs '{key}'", self.verb)))?;
+        let each = |(name, value): (&String, &Value)| {
+            let at = self.field(name)?;
+            Ok((at, self.parameter(at, name, value)?))
+        };
+        table.iter().map(each).collect()
+    }
+
+    fn by_key(&self) -> Fault<Vec<Parameter>> {
+        let home = &self.declared.homes[self.home];
+        let (section, name) = (self.section, &home.name);
+        if home.key.is_empty() {
+            return Err(section.error(format!("{name} has no key")));
+        }
+        let value = section.get("key");
+        let value = value.ok_or_else(|| section.error(format!("'{}' needs 'key'", self.verb)))?;
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        if values.len() != home.key.len() {
+            let wants = home.key.iter().map(|at| self.names[*at]).collect::<Vec<_>>().join(", ");
+            let what = format!("the key of {name} is ({wants}), and 'key' has another number of values");
+            return Err(section.error(what));
+        }
+        home.key.iter().zip(values).map(|(at, value)| self.parameter(*at, "key", value)).collect()
+    }
+
+    /// The fields that come back: all but the key's, where none are named.
+    fn wanted(&self) -> Fault<(Vec<usize>, Vec<String>)> {
+        let key = &self.declared.homes[self.home].key;
+        let fields: Vec<usize> = match self.section.names("fields")? {
+            Some(list) if !list.is_empty() => {
+                list.into_iter().map(|name| self.field(name)).collect::<Fault<_>>()?
+            }
+            _ => (0..self.names.len()).filter(|at| !key.contains(at)).collect(),
+        };
+        let columns = fields.iter().map(|at| self.names[*at].to_owned()).collect();
+        Ok((fields, columns))
+    }
+
+    fn asked(&self) -> Fault<Asked> {
+        let home = self.home;
+        let columns = Vec::new();
+        Ok(match self.verb {
+            "get" => {
+                only(self.section, &[self.verb, "key", "fields", "rows", "check", "keep"])?;
+                let (fields, columns) = self.wanted()?;
+                Asked { request: Request::Get { home, fields }, parameters: self.by_key()?, columns }
+            }
+            "find-equal" => {
+                only(self.section, &[self.verb, "where", "fields", "rows", "check", "keep"])?;
+                let (by, parameters) = self.assigned("where")?.into_iter().unzip();
+                let (fields, columns) = self.wanted()?;
+                Asked { request: Request::FindEqual { home, by, fields }, parameters, columns }
+            }
+            "insert" | "put" => {
+                only(self.section, &[self.verb, "values", "affected"])?;
+                let mut values = self.assigned("values")?;
+                values.sort_by_key(|(at, _)| *at);
+                let lacks = |at: &usize| values.get(*at).is_none_or(|(found, _)| found != at);
+                if let Some(missing) = (0..self.names.len()).find(lacks) {
+                    let what = format!("'values' lacks field '{}'", self.names[missing]);
+                    return Err(self.section.error(what));
+                }
+                let parameters = values.into_iter().map(|(_, value)| value).collect();
+                let request =
+                    if self.verb == "insert" { Request::Insert { home } } else { Request::Put { home } };
+                Asked { request, parameters, columns }
+            }
+            "update" => {
+                only(self.section, &[self.verb, "key", "set", "affected"])?;
+                let (fields, mut parameters): (Vec<usize>, Vec<Parameter>) =
+                    self.assigned("set")?.into_iter().unzip();
+                parameters.extend(self.by_key()?);
+                Asked { request: Request::Update { home, fields }, parameters, columns }
+            }
+            "delete" => {
+                only(self.section, &[self.verb, "key", "affected"])?;
+                Asked { request: Request::Delete { home }, parameters: self.by_key()?, columns }
+            }
+            _ => {
+                only(self.section, &[self.verb, "check", "keep"])?;
+                let columns = vec!["count".to_owned()];
+                Asked { request: Request::Count { home }, parameters: Vec::new(), columns }
+            }
+        })
+    }
+}
+
+fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Execute> {
+    let name = section.text(verb)?.unwrap_or_default();
+    let homes: Vec<&str> = declared.homes.iter().map(|home| home.name.as_str()).collect();
+    let home =
+        position(name, &homes, "collection or table").map_err(|error| error.context(&section.place))?;
+    let names = declared.homes[home].fields.iter().map(|field| field.name).collect();
+    let Asked { request, parameters, columns } = Named { section, verb, declared, home, names }.asked()?;
+    if request.writes() && !declared.homes[home].write {
+        return Err(section
+            .error(format!("{name} was there before and is only read"))
+            .hint("say 'write = true' of the table"));
+    }
+    let one = Some((1, 1));
+    let (rows, affected) = (section.counts("rows")?, section.counts("affected")?);
+    let execute = Execute::plain(request, &section.place);
+    let mut execute = Execute {
+        parameters,
+        rows: match execute.request {
+            Request::Get { .. } | Request::Count { .. } => rows.or(one),
+            _ => rows,
+        },
+        // What a replaced row counts for differs between engines.
+        affected: match execute.request {
+            Request::Insert { .. } | Request::Update { .. } | Request::Delete { .. } => affected.or(one),
+            _ => affected,
+        },
+        adds: matches!(execute.request, Request::Insert { .. }).then_some(home),
+        removes: matches!(execute.request, Request::Delete { .. }).then_some(home),
+        ..execute
+    };
+    answers(section, &columns, declared, &mut execute)?;
+    Ok(execute)
+}
+
+fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&str]) -> Fault<Execute> {
+    only(section, &["sql", "columns", "rows", "affected", "check", "keep", "adds", "removes"])?;
+    let mut texts: Vec<(Option<String>, &str)> = Vec::new();
+    match section.get("sql") {
+        Some(Value::String(text)) => texts.push((None, text)),
+        Some(Value::Table(table)) => own_texts(section, table, engines, &mut texts)?,
+        _ => return Err(section.error("'sql' is neither a text nor a table with one for each engine")),
+    }
+    let homes: Vec<String> = declared.homes.iter().map(|home| home.name.clone()).collect();
+    let homes: Vec<&str> = homes.iter().map(String::as_str).collect();
+    let find = |name: &str| position(name, &homes, "collection or table");
+    let mut made = Raw::default();
+    for (engine, text) in texts {
+        let text = text.trim().trim_end_matches(';');
+        if let Some(control) = sql::control(text) {
+            let word = match control {
+                Control::Begin => "begin",
+                Control::Commit => "commit",
+                Control::Rollback => "rollback",
+            };
+            return Err(
+                section.error(format!("write the step \"{word}\", which each engine says in its own way"))
+            );
+        }
+        let pieces =
+            sql::pieces(text, &Naming::Braces(&find)).map_err(|error| error.context(&section.place))?;
+        let writes = sql::writes(text);
+        let on: Vec<usize> = pieces
+            .iter()
+            .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
+            .collect();
+        if writes && !write && !on.iter().any(|home| declared.homes[*home].write) {
+            return Err(section
+                .error("this statement may change what is not Kurabe's")
+                .hint("say 'write = true' at the top of the file, or name a collection in braces"));
+        }
+        if writes {
+            for home in on {
+                declared.homes[home].disturbed = true;
+            }
+        }
+        made.writes |= writes;
+        made.texts.push((engine, pieces));
+    }
+    let own: Vec<&str> = made.variables();
+    if made.texts.iter().any(|(_, pieces)| variables(pieces) != own) {
+        return Err(section.error("the texts for the engines have the same variables in the same order"));
+    }
+    let mut execute = Execute::plain(Request::Count { home: 0 }, &section.place);
+    for name in own {
+        let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
+        execute.parameters.push(Parameter { operand: Operand::Variable(slot), is_time: false });
+    }
+    execute.rows = section.counts("rows")?;
+    execute.affected = section.counts("affected")?;
+    for (key, into) in [("adds", &mut execute.adds), ("removes", &mut execute.removes)] {
+        *into = section.text(key)?.map(find).transpose().map_err(|error| error.context(&section.place))?;
+    }
+    execute.request = Request::Raw(made);
+    let columns: Vec<String> =
+        section.names("columns")?.unwrap_or_default().into_iter().map(str::to_owned).collect();
+    answers(section, &columns, declared, &mut execute)?;
+    Ok(execute)
+}
+
+fn own_texts<'a>(
+    section: &Section<'_>,
+    table: &'a Table,
+    engines: &[&str],
+    texts: &mut Vec<(Option<String>, &'a str)>,
+) -> Fault<()> {
+    for (engine, text) in table {
+        known(engine, engines, "engine with SQL").map_err(|error| error.context(&section.place))?;
+        let text = text.as_str().ok_or_else(|| section.error(format!("sql.{engine} is not a text")))?;
+        texts.push((Some(engine.clone()), text));
+    }
+    if texts.is_empty() {
+        return Err(section.error("'sql' has no text"));
+    }
+    Ok(())
+}
+
+/// `check` and `keep`.
+fn answers(
+    section: &Section<'_>,
+    columns: &[String],
+    declared: &mut Declared,
+    execute: &mut Execute,
+) -> Fault<()> {
+    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+    // A column by its number, from 1, or by its name.
+    let column = |name: &str| match name.parse::<usize>() {
+        Ok(number @ 1..) => Ok(number - 1),
+        _ => position(name, &names, "column").map_err(|error| error.context(&section.place)),
+    };
+    if let Some(table) = section.table("check")? {
+        for (name, value) in table {
+            let operand = section.operand(name, value, &declared.variables)?;
+            execute.fields.push((column(name)?, operand));
+        }
+    }
+    if let Some(table) = section.table("keep")? {
+        for (name, value) in table {
+            let from = value
+                .as_str()
+                .ok_or_else(|| section.error(format!("'keep.{name}' is not a column's name")))?;
+            if declared
+                .variables
+                .find(name)
+                .is_some_and(|slot| declared.variables.initial[slot] != Constant::Null)
+            {
+                return Err(section.error(format!("the variable '{name}' has a value already")));
+            }
+            execute.keep.push((column(from)?, declared.variables.slot(name)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! What one client does: draws which transaction comes next and with which values, does it, and compares the answers.
+
+use super::check;
+use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
+use super::evaluate::{Datum, Scope, truth, whole};
+use super::slot::{Slot, parameter};
+use super::workload::Shared;
+use crate::content::{Content, Kind};
+use crate::parameters::recycle;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::{Rng, mix};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// One request of a client.
+struct Statement {
+    operation: Operation,
+    prepared: Option<Prepared>,
+    reply: Reply,
+}
+
+pub(super) struct OwnTransaction {
+    shared: Arc<Shared>,
+    once: bool,
+    state: State,
+}
+
+struct State {
+    client: Client,
+    rng: Rng,
+    slots: Vec<Slot>,
+    /// The variable that holds the moment, where a transaction asks for it.
+    now: Option<usize>,
+    contents: Vec<(usize, Content)>,
+    scratch: Vec<u8>,
+    /// How often each variable in sequence was drawn, by its slot.
+    drawn: Vec<i64>,
+    /// By transaction and step; none where the step asks nothing.
+    statements: Vec<Vec<Option<Statement>>>,
+    parameters: Vec<Value<'static>>,
+    program: usize,
+    at: usize,
+    failed: Option<Error>,
+    /// The steps of this transaction that asked something.
+    ran: Vec<usize>,
+    tally: Vec<i64>,
+    written: u64,
+    seed: i64,
+}
+
+impl OwnTransaction {
+    pub(super) fn new(shared: &Arc<Shared>, once: bool, client: Client) -> Self {
+        let declared = &shared.declared;
+        let statement = |step: &Step| match step {
+            Step::Execute(execute) => Some(Statement {
+                operation: execute.request.operation(&shared.homes, &execute.place),
+                prepared: None,
+                reply: Reply::new(),
+            }),
+            _ => None,
+        };
+        let statements =
+            declared.programs.iter().map(|program| program.steps.iter().map(statement).collect()).collect();
+        let mut slots: Vec<Slot> = shared.initial.iter().map(Slot::of).collect();
+        let mut give = |name: &str, value: i64| {
+            if let Some(slot) = declared.variables.find(name) {
+                slots[slot].set(Datum::Int(value));
+            }
+        };
+        // A seed that is a whole number of pgbench's, which are positive.
+        let seed = (shared.seed >> 1) as i64;
+        give(super::declared::CLIENT_ID, client.index as i64);
+        give(super::declared::CLIENTS, client.count as i64);
+        give(super::declared::RANDOM_SEED, seed);
+        give(super::declared::DEFAULT_SEED, seed);
+        let contents = texts(declared, client.seed);
+        let state = State {
+            client,
+            rng: Rng::new(client.seed),
+            drawn: vec![0; slots.len()],
+            slots,
+            now: declared.variables.find(super::declared::NOW),
+            contents,
+            scratch: Vec::new(),
+            statements,
+            parameters: Vec::new(),
+            program: 0,
+            at: 0,
+            failed: None,
+            ran: Vec::with_capacity(
+                declared.programs.iter().map(|program| program.steps.len()).max().unwrap_or(0),
+            ),
+            tally: vec![0; shared.homes.len()],
+            written: 0,
+            seed,
+        };
+        Self { shared: Arc::clone(shared), once, state }
+    }
+}
+
+/// What texts are cut from, by length.
+fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
+    let mut contents: Vec<(usize, Content)> = Vec::new();
+    for step in declared.programs.iter().flat_map(|program| &program.steps) {
+        if let Step::Set { source: Source::Text(length), .. } = step
+            && !contents.iter().any(|(known, _)| known == length)
+        {
+            contents.push((*length, Content::new(Kind::Text, mix(seed, *length as u64), *length)));
+        }
+    }
+    contents
+}
+
+impl Drop for OwnTransaction {
+    /// What came and went is told once, when the client has ended: a counter that all share would be in their way.
+    fn drop(&mut self) {
+        for (all, own) in self.shared.tally.iter().zip(&self.state.tally) {
+            all.fetch_add(*own, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Transaction for OwnTransaction {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        if !self.once {
+            return Ok(());
+        }
+        for statement in self.state.statements.iter_mut().flatten().flatten() {
+            statement.prepared = Some(session.prepare(&statement.operation)?);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn draw(&mut self) {
+        let programs = &self.shared.declared.programs;
+        let state = &mut self.state;
+        let mut ticket = if programs.len() > 1 { state.rng.below(self.shared.weights) } else { 0 };
+        state.program = 0;
+        while let Some(program) = programs.get(state.program)
+            && ticket >= program.weight
+            && state.program + 1 < programs.len()
+        {
+            ticket -= program.weight;
+            state.program += 1;
+        }
+        state.at = 0;
+        state.ran.clear();
+        if let Some(slot) = state.now {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            state.slots[slot].set(Datum::Time(now.as_micros() as i64));
+        }
+        // What comes before the first request is there when the request begins.
+        while let Some(Step::Set { slot, source, place }) = programs[state.program].steps.get(state.at) {
+            if let Err(error) = state.set(*slot, source, place) {
+                state.failed = Some(error);
+                return;
+            }
+            state.at += 1;
+        }
+    }
+
+    #[inline]
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        if let Some(error) = self.state.failed.take() {
+            return Err(error);
+        }
+        let program = &self.shared.declared.programs[self.state.program];
+        self.state.run(program, self.once, session)
+    }
+
+    #[inline]
+    fn check(&mut self) -> Result<()> {
+        let program = &self.shared.declared.programs[self.state.program];
+        self.state.check(program, &self.shared)
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.state.written
+    }
+}
+
+impl State {
+    fn set(&mut self, slot: usize, source: &Source, place: &str) -> Result<()> {
+        match source {
+            Source::Expression(expr) => {
+                let slots = &self.slots;
+                let values = |slot: usize| slots.get(slot).map_or(Datum::Null, |slot| slot.datum);
+                let mut scope = Scope { values: &values, rng: &mut self.rng, seed: self.seed };
+                let datum = scope.value(expr).map_err(|error| error.context(place))?;
+                self.slots[slot].set(datum);
+            }
+            Source::List(values) => {
+                let pick = self.rng.below(values.len() as u64) as usize;
+                self.slots[slot].set_constant(values.get(pick).unwrap_or(&Constant::Null));
+            }
+            Source::Text(length) => {
+                let key = self.rng.next_u64();
+                if let Some((_, content)) = self.contents.iter().find(|(known, _)| known == length) {
+                    content.write(key, 0, &mut self.scratch);
+                    self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
+                }
+            }
+            Source::Sequence(first) => {
+                let number = self.drawn[slot] * self.client.count as i64 + self.client.index as i64;
+                self.drawn[slot] += 1;
+                self.slots[slot].set(Datum::Int(first.wrapping_add(number)));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, expr: &super::expression::Expr, place: &str) -> Result<Datum> {
+        let slots = &self.slots;
+        let values = |slot: usize| slots.get(slot).map_or(Datum::Null, |slot| slot.datum);
+        Scope { values: &values, rng: &mut self.rng, seed: self.seed }
+            .value(expr)
+            .map_err(|error| error.context(place))
+    }
+
+    fn run(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
+        while let Some(step) = program.steps.get(self.at) {
+            let mut next = self.at + 1;
+            match step {
+                Step::Execute(execute) => self.execute(execute, once, session)?,
+                Step::Set { slot, source, place } => self.set(*slot, source, place)?,
+                Step::Sleep { time, unit, place } => {
+                    let time = self.value(time, place).and_then(whole)?;
+                    std::thread::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
+                }
+                Step::Unless { condition, to, place } => {
+                    if !truth(self.value(condition, place)?) {
+                        next = *to;
+                    }
+                }
+                Step::Jump(to) => next = *to,
+            }
+            self.at = next;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
+        let Self { statements, slots, parameters, ran, program, at, .. } = self;
+        let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
+            return Err(Error::new(ErrorKind::Internal, "a step without its statement"));
+        };
+        let mut values: Vec<Value<'_>> = std::mem::take(parameters);
+        values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, slots)));
+        let reply = &mut statement.reply;
+        let done = match &statement.prepared {
+            Some(prepared) if once => session.execute(prepared, &values, reply),
+            _ => session.prepare(&statement.operation).and_then(|prepared| {
+                session.execute(&prepared, &values, reply)?;
+                session.release(prepared)
+            }),
+        };
+        *parameters = recycle(values);
+        done.map_err(|error| error.context(&execute.place))?;
+        ran.push(*at);
+        for (column, slot) in &execute.keep {
+            let value = statement.reply.field(0, *column).ok_or_else(|| {
+                Error::mismatch(format!("{}: no row came from which to keep a value", execute.place))
+            })?;
+            slots[*slot].set_value(value).map_err(|error| error.context(&execute.place))?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, program: &Program, shared: &Shared) -> Result<()> {
+        let mut begun = 0;
+        for (number, step) in self.ran.iter().enumerate() {
+            let (Some(Step::Execute(execute)), Some(Some(statement))) =
+                (program.steps.get(*step), self.statements[self.program].get(*step))
+            else {
+                continue;
+            };
+            let reply = &statement.reply;
+            check::answer(execute, reply, &self.slots)?;
+            if let Request::Get { home, fields } = &execute.request {
+                let key = execute.parameters.first().map(|key| parameter(key, &self.slots));
+                shared
+                    .check_made(*home, fields, key, reply, &mut self.scratch)
+                    .map_err(|e| e.context(&execute.place))?;
+            }
+            if execute.request.writes() {
+                self.written += reply.affected();
+            }
+            count(execute, reply, &mut self.tally, 1);
+            match execute.request {
+                Request::Begin => begun = number,
+                // What was done since then never was.
+                Request::Rollback => {
+                    for step in &self.ran[begun..number] {
+                        if let (Some(Step::Execute(execute)), Some(Some(statement))) =
+                            (program.steps.get(*step), self.statements[self.program].get(*step))
+                        {
+                            count(execute, &statement.reply, &mut self.tally, -1);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the rows that came and takes those that went, or the other way round.
+fn count(execute: &Execute, reply: &Reply, tally: &mut [i64], sign: i64) {
+    let rows = reply.affected() as i64 * sign;
+    if let Some(home) = execute.adds {
+        tally[home] += rows;
+    }
+    if let Some(home) = execute.removes {
+        tally[home] -= rows;
+    }
+}

@@ -1,0 +1,267 @@
+//! A cell of a user's own workload as the engine sees it: load, transactions, and what is counted afterwards.
+
+use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
+use super::evaluate::{Datum, Scope, whole};
+use super::fill;
+use super::place::fault;
+use super::rows::{Rows, most_bytes};
+use super::transaction::OwnTransaction;
+use kurabe_core::axis::Cell;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::{Rng, mix};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What the clients of a cell share.
+pub(super) struct Shared {
+    pub(super) declared: Arc<Declared>,
+    pub(super) homes: Vec<Arc<Collection>>,
+    /// What each variable holds when a client begins.
+    pub(super) initial: Vec<Constant>,
+    pub(super) weights: u64,
+    pub(super) seed: u64,
+    /// The rows that came into each collection, less those that went, since the trial began.
+    pub(super) tally: Vec<AtomicI64>,
+    stores: Vec<Option<Store>>,
+}
+
+/// The rows of a collection that is made for the run.
+struct Store {
+    rows: Rows,
+    count: u64,
+    row_bytes: u64,
+}
+
+impl Shared {
+    fn new(declared: &Arc<Declared>, dataset: &Dataset) -> Result<Self> {
+        let mut initial = declared.variables.initial.clone();
+        let made = declared.homes.iter().filter(|home| home.made.is_some());
+        if dataset.records.is_some() && made.clone().count() != 1 {
+            return Err(
+                fault("--records is for a workload of one collection").hint("use --define with a variable")
+            );
+        }
+        let mut stores = Vec::with_capacity(declared.homes.len());
+        for (number, home) in (1..).zip(&declared.homes) {
+            let Some(made) = &home.made else {
+                stores.push(None);
+                continue;
+            };
+            let values = |slot: usize| match initial.get(slot) {
+                Some(Constant::Int(n)) => Datum::Int(*n),
+                Some(Constant::Double(n)) => Datum::Double(*n),
+                _ => Datum::Null,
+            };
+            let mut scope = Scope { values: &values, rng: &mut Rng::new(0), seed: 0 };
+            let count = scope.value(&made.rows).and_then(whole);
+            let count = count.map_err(|error| error.context(format!("rows of {}", home.name)))?;
+            let count =
+                u64::try_from(count).map_err(|_| fault(format!("{} would have {count} rows", home.name)))?;
+            let count = dataset.records.unwrap_or(count);
+            if let Some(slot) = declared.variables.find(&rows_of(&home.name)) {
+                initial[slot] = Constant::Int(count as i64);
+            }
+            let rows = Rows::new(mix(dataset.seed, number), &home.fields, &made.generators);
+            let row_bytes = made.generators.iter().map(most_bytes).sum::<u64>() + 16;
+            stores.push(Some(Store { rows, count, row_bytes }));
+        }
+        Ok(Self {
+            declared: Arc::clone(declared),
+            homes: declared.homes.iter().map(|home| home.collection(dataset.slot)).collect(),
+            initial,
+            weights: declared.programs.iter().map(|program| program.weight).sum(),
+            seed: dataset.seed,
+            tally: declared.homes.iter().map(|_| AtomicI64::new(0)).collect(),
+            stores,
+        })
+    }
+
+    /// Compares the fields of a row that was made, and that no transaction changes, with what they were made as.
+    #[inline]
+    pub(super) fn check_made(
+        &self,
+        home: usize,
+        fields: &[usize],
+        key: Option<Value<'_>>,
+        reply: &Reply,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
+        let declared = &self.declared.homes[home];
+        let (Some(store), Some(first), Some(Value::Int(key))) =
+            (&self.stores[home], declared.first_key(), key)
+        else {
+            return Ok(());
+        };
+        let row = key.wrapping_sub(first) as u64;
+        if declared.disturbed || row >= store.count || reply.rows() != 1 {
+            return Ok(());
+        }
+        for (column, field) in fields.iter().enumerate().filter(|(_, field)| !declared.changed[**field]) {
+            let expected = store.rows.make(row, *field, scratch).value(scratch)?;
+            let found = reply.field(0, column);
+            let right = match (found, expected) {
+                (Some(Value::Bytes(found)), Value::Text(text)) => found == text.as_bytes(),
+                (found, expected) => found == Some(expected),
+            };
+            if !right {
+                let name = declared.fields[*field].name;
+                return Err(Error::mismatch(format!("field {name} of row {key} is not as it was made")));
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, home: usize, session: &mut dyn Session) -> Result<()> {
+        let Some(store) = &self.stores[home] else { return Ok(()) };
+        fill::fill(session, &self.homes[home], &store.rows, store.count, store.row_bytes)?;
+        self.check_count(home, session, store.count as i64).map(drop)
+    }
+
+    /// Holds the server to a number of rows, where it can count; gives whether it could.
+    fn check_count(&self, home: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
+        let operation = Operation::Count { collection: Arc::clone(&self.homes[home]) };
+        let Some(count) = fill::prepare_if_supported(session, &operation)? else { return Ok(false) };
+        let mut reply = Reply::new();
+        session.execute(&count, &[], &mut reply)?;
+        session.release(count)?;
+        match reply.field_int(0, 0) {
+            Some(rows) if rows == expected => Ok(true),
+            Some(rows) => Err(Error::mismatch(format!(
+                "{} must hold {expected} rows and the server counts {rows}",
+                self.declared.homes[home].name
+            ))),
+            None => Err(Error::mismatch("the server's count is not a number")),
+        }
+    }
+}
+
+pub(super) struct OwnWorkload {
+    shared: Arc<Shared>,
+    clients: usize,
+    prepare_once: bool,
+    connection_per_request: bool,
+}
+
+impl OwnWorkload {
+    pub(super) fn new(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        Ok(Self {
+            shared: Arc::new(Shared::new(declared, dataset)?),
+            clients: cell.number("clients")? as usize,
+            prepare_once: cell.word("statement")? == "once",
+            connection_per_request: cell.word("connection")? == "per-request",
+        })
+    }
+
+    fn made(&self) -> impl Iterator<Item = (usize, &Store)> {
+        self.shared.stores.iter().enumerate().filter_map(|(home, store)| Some((home, store.as_ref()?)))
+    }
+
+    fn executes(&self) -> impl Iterator<Item = &Execute> {
+        let steps = self.shared.declared.programs.iter().flat_map(|program| &program.steps);
+        steps.filter_map(|step| match step {
+            Step::Execute(execute) => Some(&**execute),
+            _ => None,
+        })
+    }
+}
+
+impl Workload for OwnWorkload {
+    fn demand(&self) -> Demand {
+        let mut operations: Vec<Operation> = Vec::new();
+        let inserts = self
+            .made()
+            .map(|(home, _)| Operation::Insert { collection: Arc::clone(&self.shared.homes[home]) });
+        let asked =
+            self.executes().map(|execute| execute.request.operation(&self.shared.homes, &execute.place));
+        for operation in inserts.chain(asked) {
+            if !operations.contains(&operation) {
+                operations.push(operation);
+            }
+        }
+        let value_bytes = self.made().map(|(_, store)| store.row_bytes).max().unwrap_or(0);
+        let parameters = operations.iter().map(Operation::parameters).max().unwrap_or(0) as u64;
+        Demand {
+            operations,
+            prepared_statements: !self.prepare_once,
+            value_bytes,
+            request_bytes: value_bytes.max(fill::REQUEST_BYTES),
+            parameters: parameters.max(fill::PARAMETERS),
+            connections: self.clients as u64 + 2,
+            loaded_bytes: self.made().map(|(_, store)| store.count.saturating_mul(store.row_bytes)).sum(),
+            client_bytes: 64_000,
+            ..Demand::default()
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn connection_per_request(&self) -> bool {
+        self.connection_per_request
+    }
+
+    /// Where each request that reads says how many rows must come: then nothing can be missing unseen.
+    fn verifies_reads(&self) -> bool {
+        self.executes().all(|execute| {
+            let reads = !matches!(execute.request, Request::Begin | Request::Commit | Request::Rollback);
+            !reads || execute.rows.is_some() || !execute.fields.is_empty()
+        })
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn data(&self) -> String {
+        "own".to_owned()
+    }
+
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+        for (home, _) in self.made() {
+            namespace.create(&self.shared.homes[home])?;
+            self.shared.fill(home, session)?;
+        }
+        Ok(())
+    }
+
+    fn before(&self, _: &str, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+        for (home, _) in
+            self.made().filter(|(home, _)| self.shared.declared.homes[*home].traffic != Traffic::None)
+        {
+            namespace.clear(&self.shared.homes[home])?;
+            self.shared.fill(home, session)?;
+        }
+        for tally in &self.shared.tally {
+            tally.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn transaction(&self, _: &str, client: Client) -> Result<Box<dyn Transaction>> {
+        if self.shared.declared.programs.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));
+        }
+        Ok(Box::new(OwnTransaction::new(&self.shared, self.prepare_once, client)))
+    }
+
+    fn after(&self, _: &str, session: &mut dyn Session, _: &[Done]) -> Result<Checked> {
+        let mut counted = 0;
+        for (home, store) in self.made() {
+            let declared = &self.shared.declared.homes[home];
+            if declared.traffic != Traffic::Counted {
+                continue;
+            }
+            let tally = self.shared.tally[home].load(Ordering::Relaxed);
+            if self.shared.check_count(home, session, store.count as i64 + tally)? {
+                counted += tally.unsigned_abs();
+            }
+        }
+        Ok(Checked { writes_counted: counted, records_read_back: 0 })
+    }
+}

@@ -1,0 +1,93 @@
+//! A user's own workload: its files, read once and for all, since a run keeps them.
+
+use clap::ArgMatches;
+use kurabe_core::own::{Language, OwnFile, OwnWorkload};
+use kurabe_core::{Error, Result, units};
+use kurabe_experiments::own::{self, BUILTIN};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Table;
+
+/// Where a script's weight stands in its name.
+const WEIGHT: char = '@';
+/// The largest weight.
+const MOST: u64 = 1_000_000;
+
+/// The workload that a suite file is, where it is one, with the lists of values that it names.
+pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<OwnWorkload>> {
+    let Ok(table) = text.parse::<Table>() else { return Ok(None) };
+    if !["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key)) {
+        return Ok(None);
+    }
+    let mut files = vec![OwnFile { name: path.display().to_string(), text: text.to_owned(), weight: 1 }];
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for name in own::value_files(text) {
+        let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
+        files.push(OwnFile { name, text, weight: 1 });
+    }
+    let (define, write) = (define(matches)?, matches.get_flag("write"));
+    Ok(Some(OwnWorkload { language: Language::Toml, files, define, init: false, write }))
+}
+
+/// The workload of `run pgbench`.
+pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<OwnWorkload> {
+    let mut files = Vec::new();
+    for name in matches.get_many::<String>("script").into_iter().flatten() {
+        let (name, weight) = weighted(name)?;
+        files.push(OwnFile { name: name.to_owned(), text: read(Path::new(name))?, weight });
+    }
+    for name in matches.get_many::<String>("builtin").into_iter().flatten() {
+        let (name, weight) = weighted(name)?;
+        files.push(builtin(name, weight)?);
+    }
+    if files.is_empty() {
+        files.push(builtin("tpcb-like", 1)?);
+    }
+    if files.iter().all(|file| file.weight == 0) {
+        return Err(Error::usage("every script has the weight 0"));
+    }
+    let mut define = define(matches)?;
+    if let Some(scale) = matches.get_one::<String>("scale") {
+        let scale = units::parse_count(scale).map_err(|error| error.context("--scale"))?;
+        define.insert("scale".to_owned(), scale.to_string());
+    }
+    let [init, write] = ["init", "write"].map(|flag| matches.get_flag(flag));
+    Ok(OwnWorkload { language: Language::Pgbench, files, define, init, write })
+}
+
+fn builtin(name: &str, weight: u64) -> Result<OwnFile> {
+    let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+    let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        let hint = units::nearest(name, &names).map_or_else(
+            || format!("there are: {}", names.join(", ")),
+            |near| format!("did you mean '{near}'?"),
+        );
+        Error::usage(format!("pgbench has no script '{name}'")).hint(hint)
+    })?;
+    Ok(OwnFile { name: name.to_owned(), text: found.1.to_owned(), weight })
+}
+
+/// A script's name and weight: `mine.sql@3`.
+fn weighted(name: &str) -> Result<(&str, u64)> {
+    let Some((file, weight)) = name.rsplit_once(WEIGHT) else { return Ok((name, 1)) };
+    match weight.parse() {
+        Ok(weight) if weight <= MOST => Ok((file, weight)),
+        _ => Err(Error::usage(format!("'{weight}' is not the weight of a script"))
+            .hint(format!("write script.sql@3; a file with '{WEIGHT}' in its name needs a weight"))),
+    }
+}
+
+fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
+    let given = matches.get_many::<String>("define").into_iter().flatten();
+    given
+        .map(|text| match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            _ => Err(Error::usage(format!("--define {text} is not name=value"))),
+        })
+        .collect()
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::usage(format!("the file {} cannot be read: {e}", path.display())))
+}

@@ -1,0 +1,49 @@
+//! Suites, good and bad.
+
+use super::*;
+
+#[test]
+fn a_suite_is_read_with_defaults_for_the_rest() {
+    let request = parse(
+        "experiment = 'session'\ntargets = ['sqlite:']\nrounds = 3\ndurability = 'os-cache'\nrequests = { write = 10, read = '1k' }\n\
+         [axes]\npayload = ['1k', 2000]\nlayout = 'blob'\n",
+        None,
+    )
+    .unwrap();
+    let spec = request.spec().unwrap();
+    assert_eq!(spec.axes["payload"], [AxisValue::Number(1_000), AxisValue::Number(2_000)]);
+    assert_eq!((spec.requests["write"], spec.requests["read"], spec.rounds), (10, 1_000, 3));
+    assert_eq!(spec.durability, Some(DurabilityClass::OsCache));
+    assert_eq!(spec.budget_ns, None);
+    assert_eq!(spec.axes["clients"], [AxisValue::Number(1)]);
+}
+
+#[test]
+fn a_misspelt_key_is_refused_with_the_right_one() {
+    for (text, near) in [
+        ("experiment = 'session'\ntarget = 'sqlite:'", "'targets'"),
+        ("experiment = 'sesion'", "'session'"),
+        ("experiment = 'session'\n[axes]\npaylod = 1", "'payload'"),
+        ("experiment = 'session'\noperations = ['raed']", "'read'"),
+        ("experiment = 'session'\ndurability = 'os-cash'", "'os-cache'"),
+    ] {
+        let error = parse(text, None).unwrap_err().to_string();
+        assert!(error.contains("did you mean") && error.contains(near), "{error}");
+    }
+    let error = parse("experiment = 'session'\nrounds = = 3", None).unwrap_err().to_string();
+    assert!(error.contains("line 2"), "{error}");
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused() {
+    for text in [
+        "experiment = 'session'\nrounds = 0",
+        "experiment = 'session'\nrequests = 0",
+        "experiment = 'session'\nduration = '1s'\nbudget = '1s'",
+        "experiment = 'session'\n[axes]\npayload = '1x'",
+        "experiment = 'session'\n[axes]\nclients = 0",
+        "experiment = 'session'\n[axes]\npayload = '10t'",
+    ] {
+        assert!(parse(text, None).and_then(|request| request.spec()).is_err(), "{text}");
+    }
+}
