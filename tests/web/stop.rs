@@ -70,6 +70,7 @@ fn wrong_command_lines_are_refused_before_anything_is_started() {
         (&["app", "null:", "--set", "session.paylod=1k"], 2, "did you mean 'payload'?"),
         (&["app", "null:", "--set", "session.payload=1x"], 2, "not a size"),
         (&["app", "null:", "--set", "kv.clients=3"], 2, "--workers"),
+        (&["app", "null:", "--set", "kv.connection=per-request"], 2, "write --connection per-request"),
         (&["app", "postgres://127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
         (&["app", "null:", "--experiment", "kv", "--listen", &taken], 3, "cannot listen at"),
     ] {

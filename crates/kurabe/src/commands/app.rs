@@ -151,8 +151,15 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
         };
         let info = registry::find(experiment).map_err(|e| e.context("--set"))?.info();
         let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
-        if axis == "clients" {
-            return Err(Error::usage("--set: clients are the workers here").hint("write --workers N"));
+        match axis {
+            "clients" => {
+                return Err(Error::usage("--set: clients are the workers here").hint("write --workers N"));
+            }
+            "connection" => {
+                let what = "--set: how connections live is one thing for all experiments here";
+                return Err(Error::usage(what).hint("write --connection per-request, kept or pool"));
+            }
+            _ => {}
         }
         if !names.contains(&axis) {
             let hint = units::nearest(axis, &names).map_or_else(
