@@ -20,7 +20,11 @@ const PAGE: &str = "/kv";
 pub(super) fn describe(session: &mut ApplicationSession) -> Result<ServerFacts> {
     let mut body = Vec::new();
     session.ask(PAGE, true, &mut body)?;
-    let about: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| {
+    read(&body)
+}
+
+fn read(body: &[u8]) -> Result<ServerFacts> {
+    let about: Map<String, Value> = serde_json::from_slice(body).map_err(|_| {
         Error::unsupported(format!("what answers on {PAGE} is no object in JSON"))
             .hint("is this an application that serves docs/app.openapi.yaml, such as kurabe app?")
     })?;
@@ -29,7 +33,10 @@ pub(super) fn describe(session: &mut ApplicationSession) -> Result<ServerFacts> 
     let mut notes =
         vec!["the application keeps its data itself, and does not lock out others who use it".to_owned()];
     if durability.is_none() {
-        notes.push("the application does not say what an acknowledged write survives".to_owned());
+        notes.push(
+            "the application does not say what an acknowledged write survives, and is taken to promise nothing"
+                .to_owned(),
+        );
     }
     let told = ["engine", "version", "durability", "experiment"];
     let settings = about
@@ -43,10 +50,31 @@ pub(super) fn describe(session: &mut ApplicationSession) -> Result<ServerFacts> 
         version: text("version").unwrap_or_default(),
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", HTTP/1.1 to an application").to_owned(),
         transport: "TCP".to_owned(),
-        durability,
+        // The least promise, where none is known: a figure must not pass for one of a better.
+        durability: Some(durability.unwrap_or(DurabilityClass::Memory)),
         durability_settings: Vec::new(),
         settings: settings.collect(),
         limits: Limits::default(),
         notes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_that_says_little_promises_little() {
+        let facts = read(br#"{"seed": 1, "records": 300}"#).unwrap();
+        assert_eq!((facts.engine.as_str(), facts.durability), ("application", Some(DurabilityClass::Memory)));
+        assert!(facts.notes.iter().any(|note| note.contains("does not say")), "{:?}", facts.notes);
+        let facts =
+            read(br#"{"engine": "PostgreSQL", "version": "17", "durability": "synced", "workers": 3}"#);
+        let facts = facts.unwrap();
+        assert_eq!((facts.engine.as_str(), facts.version.as_str()), ("PostgreSQL over HTTP", "17"));
+        assert_eq!((facts.durability, facts.notes.len()), (Some(DurabilityClass::Synced), 1));
+        assert_eq!(facts.settings, [Setting::new("workers", "3")]);
+        assert_eq!(engine_behind(&facts.engine), "PostgreSQL");
+        assert!(read(b"<html>").unwrap_err().to_string().contains("docs/app.openapi.yaml"));
+    }
 }
