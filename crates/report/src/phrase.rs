@@ -4,9 +4,10 @@ use crate::attribution::{Bound, Confidence};
 use crate::comparison::{Comparison, Sides};
 use crate::format::{capital, figure, list, percent, percent_number};
 use crate::summary::{TargetSummary, VerdictRecord, VerdictResult};
-use crate::words::Words;
+use crate::words::{Kind, Words};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::DurabilityClass;
+use kurabe_core::load::RATE;
 use kurabe_stats::PairedRatio;
 
 /// From this factor on, people read factors more easily than percentages.
@@ -331,7 +332,8 @@ pub(crate) fn range(words: &Words, chosen: &[usize]) -> String {
     let name = |at: usize| values.get(at).map_or_else(String::new, |value| axis.name_value(value));
     let last = values.len().saturating_sub(1);
     if chosen.len() == values.len() && values.len() > 1 {
-        return format!("at every {} tested", axis.name);
+        let counted = axis.kind == Kind::Count && axis.name != RATE.name;
+        return format!("at every {}{} tested", if counted { "number of " } else { "" }, axis.name);
     }
     let mut pieces: Vec<String> = Vec::new();
     let mut runs: Vec<(usize, usize)> = Vec::new();
