@@ -4,6 +4,7 @@
 mod conformance;
 mod durability;
 mod observed;
+mod own;
 mod program;
 mod sabotage;
 mod servers;

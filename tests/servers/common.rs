@@ -109,7 +109,7 @@ pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<S
 }
 
 /// The tables of the database, one a line.
-pub(super) fn tables(server: &Server) -> Option<String> {
+pub(crate) fn tables(server: &Server) -> Option<String> {
     let schema = if server.url().starts_with("postgres") { "'public'" } else { "DATABASE()" };
     sql(
         server,

@@ -280,7 +280,8 @@ fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
         "s" => 1_000_000_000,
         _ => return Err(bad()),
     };
-    if number.is_empty() || !number.trim_start_matches(':').chars().all(|c| c.is_alphanumeric() || c == '_') {
+    let is_variable = number.strip_prefix(':').is_some_and(|name| !name.is_empty() && word(name) == name);
+    if !is_variable && (number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit())) {
         return Err(bad());
     }
     Ok(Step::Sleep { time: expr(number, declared)?, unit, place: place.to_owned() })

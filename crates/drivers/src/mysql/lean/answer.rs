@@ -26,6 +26,8 @@ pub(super) enum Kind {
     Time,
     /// Text or bytes, with their length in front.
     Bytes,
+    /// A number of floating point of so many bytes, which a user's own statement may give.
+    Real { bytes: u8 },
     /// A type that Kurabe's tables do not have.
     Foreign,
 }
@@ -39,6 +41,8 @@ impl Kind {
             2 | 13 => int(2),
             3 | 9 => int(4),
             8 => int(8),
+            4 => Self::Real { bytes: 4 },
+            5 => Self::Real { bytes: 8 },
             7 | 10 | 12 => Self::Time,
             0 | 15 | 16 | 245..=255 => Self::Bytes,
             _ => Self::Foreign,
@@ -188,6 +192,15 @@ fn binary_row<S: Peer>(
         }
         match *kind {
             Kind::Int { bytes, signed } => out.push_int(int(packets.int(bytes.into())?, bytes, signed)?),
+            Kind::Real { bytes } => {
+                let bits = packets.int(bytes.into())?;
+                let text = if bytes == 4 {
+                    f32::from_bits(bits as u32).to_string()
+                } else {
+                    f64::from_bits(bits).to_string()
+                };
+                out.push_bytes(text.as_bytes());
+            }
             Kind::Time => {
                 let moment = moment(packets)?;
                 out.push_time(moment.micros().ok_or_else(|| Error::unsupported("a date that is none"))?);

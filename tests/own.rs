@@ -1,0 +1,323 @@
+//! Workloads of the user's own: on real servers, checked, counted, repeated; and what is wrong in one, said in words.
+
+use crate::servers::common::sql;
+use crate::support::{Answer, Place};
+use kurabe_testbed::{Server, testing};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+const SHOP: &str = r#"
+[axes]
+clients = [1, 4]
+[variables]
+users = 300
+[collection.users]
+rows = ":users"
+key = "id"
+index = "city"
+[collection.users.fields]
+id = "int"
+name = { type = "text", max = 40 }
+city = { type = "text", max = 20, list = ["Kyoto", "Nara", "Uji"] }
+visits = { type = "int", value = 0 }
+[collection.log]
+key = "id"
+fields = { id = "int", user_id = "int", word = { type = "text", max = 20 }, at = "time" }
+[transaction.browse]
+weight = 3
+draw.id = { row = "users", zipfian = true }
+draw.town = { file = "towns.txt" }
+steps = [
+  { get = "users", key = ":id", fields = ["name", "city"], keep = { town_of_user = "city" } },
+  { find-equal = "users", where = { city = ":town" }, fields = ["city"], rows = [1, 300], check = { city = ":town" } },
+]
+[transaction.visit]
+draw = { id = { row = "users" }, entry = { sequence = 1 }, word = { text = 12 } }
+steps = [
+  "begin",
+  { update = "users", key = ":id", set = { visits = ":entry" } },
+  { get = "users", key = ":id", fields = ["visits"], check = { visits = ":entry" } },
+  { insert = "log", values = { id = ":entry", user_id = ":id", word = ":word", at = ":now" } },
+  { get = "log", key = ":entry", fields = ["word", "user_id"], check = { word = ":word", user_id = ":id" } },
+  { sql = "SELECT COUNT(*), {log}.id FROM {log} WHERE id = :entry GROUP BY id", columns = ["n", "id"], rows = 1, check = { n = 1, id = ":entry" } },
+  "commit",
+]
+"#;
+
+/// A file in the place's home.
+fn file(place: &Place, name: &str, text: &str) -> PathBuf {
+    let path = place.home().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn run(place: &Place, path: &PathBuf, rest: &[&str]) -> Answer {
+    place.run(&[&["run", "-f", path.to_str().unwrap()], rest].concat())
+}
+
+fn cells(report: &Value) -> &Vec<Value> {
+    report["cells"].as_array().unwrap()
+}
+
+fn sql_servers() -> Vec<Server> {
+    ["postgres", "mysql", "mariadb"].into_iter().filter_map(testing::server).collect()
+}
+
+#[test]
+fn a_workload_of_ones_own_runs_verified_on_every_sql_engine_and_again_without_its_files() {
+    let place = Place::new();
+    let servers = sql_servers();
+    let mut targets = vec!["sqlite:"];
+    targets.extend(servers.iter().map(Server::url));
+    let path = file(&place, "shop.toml", SHOP);
+    let towns = file(&place, "towns.txt", "Kyoto\nNara\n");
+    let answer = run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(towns).unwrap();
+    let answer = place.run(&["rerun", "last"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    assert_eq!(report["experiment"], "shop");
+    assert_eq!(cells(&report).len(), targets.len() * 2 + 1);
+    for cell in cells(&report) {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        // About a quarter of 200 transactions, in two rounds, each adds a row that the server counts.
+        assert!(cell["verified"]["writes"].as_u64().unwrap() > 40, "{cell:#}");
+    }
+    for server in &servers {
+        if let Some(left) = crate::servers::common::tables(server) {
+            assert!(!left.contains("kurabe_"), "{left}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
+    let place = Place::new();
+    for (step, part) in [
+        ("{ get = 'a', key = 3, rows = 0 }", "1 rows came where 0 must"),
+        ("{ get = 'a', key = 11 }", "0 rows came where 1 must"),
+        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7 and not 8"),
+        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed where 1 must be"),
+        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "0 rows came where 1 must"),
+        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7 and not 'x'"),
+        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "must be"),
+        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "must hold"),
+        ("{ sql = \"INSERT INTO {a} VALUES (1, 1)\" }", "transaction t, step 1"),
+        ("{ sql = 'SELEC 1' }", "transaction t, step 1"),
+        ("{ get = 'a', key = ':zero' }", "0 rows came"),
+    ] {
+        let text = format!(
+            "[collection.a]\nrows = 10\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 7 }} }}\n\
+             [transaction.t]\ndraw = {{ id = {{ row = 'a' }}, zero = ':id - :id' }}\nsteps = [{step}]\n"
+        );
+        let path = file(&place, "wrong.toml", &text);
+        let answer = run(&place, &path, &["--requests", "20", "--rounds", "1", "sqlite:"]);
+        assert_ne!(answer.code, Some(0), "{step}: {answer:?}");
+        assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{step}: {part}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
+    let place = Place::new();
+    let good = "[collection.users]\nrows = 10\nkey = 'id'\nfields = { id = 'int', name = { type = 'text', max = 9 } }\n\
+                [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
+    for (from, to, part) in [
+        ("rows = 10", "rwos = 10", "collection users: there is no key 'rwos'; did you mean 'rows'?"),
+        ("'int'", "'imt'", "field id: there is no type 'imt'; did you mean 'int'?"),
+        (
+            "get = 'users'",
+            "get = 'user'",
+            "transaction t, step 1: there is no collection or table 'user'; did you mean 'users'?",
+        ),
+        ("get =", "gte =", "did you mean 'get'?"),
+        ("':id'", "':di'", "there is no variable 'di'"),
+        ("row = 'users'", "rwo = 'users'", "draw id: there is no key 'rwo'; did you mean 'row'?"),
+        ("{ row = 'users' }", "'randon(1, 10)'", "there is no function 'randon'; did you mean 'random'?"),
+        ("{ row = 'users' }", "':id + 1'", "needs its own value"),
+        ("steps = [{ get = 'users', key = ':id' }]", "", "it has no 'steps'"),
+        ("key = ':id'", "kye = ':id'", "did you mean 'key'?"),
+        ("[transaction.t]", "[transactoin.t]", "there is no key 'transactoin'; did you mean 'transaction'?"),
+        ("rows = 10", "rows = 10\nkey = 3", "line"),
+        (
+            "{ get = 'users', key = ':id' }",
+            "{ sql = 'DELETE FROM theirs' }",
+            "may change what is not Kurabe's",
+        ),
+        ("{ get = 'users', key = ':id' }", "{ sql.mysqll = 'SELECT 1' }", "did you mean 'mysql'?"),
+        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "write the step \"commit\""),
+        ("max = 9", "max = 9, length = 20", "does not fit 'max' 9"),
+        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "has a value already"),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good);
+        let path = file(&place, "wrong.toml", &text);
+        let answer = run(&place, &path, &["sqlite:"]);
+        assert_eq!(answer.code, Some(2), "{to}: {answer:?}");
+        assert!(answer.err.contains(part) && answer.err.contains("wrong.toml"), "{to}: {answer:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
+}
+
+#[test]
+fn a_table_that_is_there_is_only_read_unless_the_file_says_otherwise_and_never_removed() {
+    let place = Place::new();
+    for server in sql_servers() {
+        let made = "CREATE TABLE theirs (id bigint PRIMARY KEY, n bigint); INSERT INTO theirs VALUES (1, 5), (2, 5);";
+        let Some(_) = sql(&server, "", made) else { continue };
+        let table = "[table.theirs]\nkey = 'id'\nfields = { id = 'int', n = 'int' }\n";
+        let steps = |steps: &str| format!("[transaction.t]\ndraw.id = 'random(1, 2)'\nsteps = [{steps}]\n");
+        let read = table.to_owned() + &steps("{ get = 'theirs', key = ':id', check = { n = 5 } }");
+        let brief = ["--requests", "20", "--rounds", "1", server.url()];
+        let answer = run(&place, &file(&place, "read.toml", &read), &brief);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
+        let answer = run(&place, &file(&place, "change.toml", &(table.to_owned() + &change)), &brief);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.err.contains("only read"), "{answer:?}");
+        let allowed = format!("{table}write = true\n{change}");
+        let answer = run(&place, &file(&place, "change.toml", &allowed), &brief);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim(), "12");
+    }
+}
+
+#[test]
+fn scripts_of_pgbench_run_on_every_sql_engine_by_their_weights() {
+    let place = Place::new();
+    let servers = sql_servers();
+    let mut targets = vec!["sqlite:"];
+    targets.extend(servers.iter().map(Server::url));
+    let script = file(
+        &place,
+        "mine.sql",
+        "-- a comment; with a semicolon\n\\set aid random(1, \\\n  10 * :scale)\n\\set what 'no' \n",
+    );
+    let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("mine.sql: line 4"), "{answer:?}");
+    let script = file(
+        &place,
+        "mine.sql",
+        "\\set aid random(1, 10 * :scale)\n\\if :aid > 5 and :client_id < 100\nSELECT abalance FROM pgbench_accounts\n  \
+         WHERE aid = :aid AND 'it''s; :aid' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
+    );
+    let script = format!("{}@3", script.display());
+    let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');
+    let args = ["run", "pgbench", "-f", &script, "-b", "tpcb-like@2", "-b", "simple-update"];
+    let answer = place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        // Half of the transactions add to the history.
+        assert!(cell["verified"]["writes"].as_u64().unwrap() > 5, "{cell:#}");
+    }
+}
+
+#[test]
+fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
+    let place = Place::new();
+    for (text, part) in [
+        ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
+        ("\\sett a 1\nSELECT 1;", "line 1: there is no meta-command 'sett'; did you mean 'set'?"),
+        ("SELECT 1;\n\nSELECT :nothing;", "line 3: there is no variable 'nothing'"),
+        ("\\if 1 = 1\nSELECT 1;", "line 1: an \\if without its \\endif"),
+        ("\\endif\nSELECT 1;", "line 1: \\endif without an \\if"),
+        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression ends too early"),
+        ("\\sleep soon\nSELECT 1;", "line 1: '\\sleep soon' is not understood"),
+        ("UPDATE theirs SET a = 1;", "line 1: this statement may change what is in the database"),
+        ("\\set a 1\n", "asks nothing of a database"),
+    ] {
+        let script = file(&place, "mine.sql", text);
+        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
+        assert_eq!(answer.code, Some(2), "{text}: {answer:?}");
+        assert!(answer.err.contains(part) && answer.err.contains("mine.sql"), "{text}: {answer:?}");
+    }
+    for (args, part) in [
+        (["-b", "tpcb-lik"], "did you mean 'tpcb-like'?"),
+        (["-f", "/no/such.sql"], "cannot be read"),
+        (["-f", "a.sql@x"], "'x' is not the weight of a script"),
+        (["--scale", "0"], "--write"),
+    ] {
+        let answer = place.run(&["run", "pgbench", args[0], args[1], "sqlite:"]);
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+    }
+    // While it runs, an expression may fail too.
+    let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
+    let args =
+        ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    assert!(answer.out.contains("line 1: a division by zero"), "{answer:?}");
+}
+
+#[test]
+fn pgbench_gives_the_same_values_for_the_same_expressions() {
+    let Some(server) = testing::server("postgres") else { return };
+    let expressions = [
+        "1 + 2 * 3 - 10 % 4",
+        "-5 / 2",
+        "-5 % 3",
+        "5.0 / 2",
+        "greatest(1, 2.5, -3)",
+        "least(4, 2, 3)",
+        "abs(-17) + mod(54, 32)",
+        "int(5.4 + 3.8)",
+        "int(2.5) + int(3.5)",
+        "hash(10, 5432)",
+        "hash_fnv1a(10, 5432)",
+        "hash_murmur2(-7, 1)",
+        "case when 5 > 3 and not false then 1 else 2 end",
+        "case when null is null then 10 | 5 # 3 & 1 end",
+        "1 << 4 >> 1",
+        "~5",
+        "sqrt(2.0)",
+        "power(2.0, 0.5)",
+        "exp(1) + ln(2.0)",
+        "pi()",
+        "random(7, 7)",
+    ];
+    let place = Place::new();
+    let script: String =
+        expressions.iter().enumerate().map(|(n, text)| format!("\\set v{n} debug({text})\n")).collect();
+    let script = file(&place, "debug.sql", &(script + "SELECT 1;\n"));
+    let mut command = Command::new("pgbench");
+    command
+        .args(["-n", "-t", "1", "-f"])
+        .arg(&script)
+        .arg("-h")
+        .arg(server.socket().unwrap().parent().unwrap());
+    command.args(["-p", &server.port().to_string(), "-U", "kurabe", "kurabe"]);
+    let Ok(output) = command.output() else {
+        testing::skipped("there is no program pgbench");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let values: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("debug("))
+        .filter_map(|line| line.rsplit(' ').next())
+        .collect();
+    assert_eq!(values.len(), expressions.len(), "{said}");
+    // Each is drawn by us, sent to a real server and compared there with what pgbench said.
+    let draws: Vec<String> =
+        expressions.iter().enumerate().map(|(n, text)| format!("v{n} = \"{text}\"")).collect();
+    let steps: Vec<String> = values
+        .iter()
+        .enumerate()
+        .map(|(n, value)| {
+            let equal = format!("abs(:v{n}::double precision - {value}) <= 1e-13 * abs({value})");
+            format!("{{ sql = \"SELECT '{n}' WHERE {equal}\", rows = 1 }}")
+        })
+        .collect();
+    let text =
+        format!("[transaction.t]\ndraw = {{ {} }}\nsteps = [{}]\n", draws.join(", "), steps.join(", "));
+    let path = file(&place, "same.toml", &text);
+    let answer = run(&place, &path, &["--requests", "3", "--rounds", "1", server.url()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
