@@ -10,7 +10,7 @@ use crate::schedule::{self, Schedule};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
 use kurabe_core::load::Arrivals;
-use kurabe_core::observation::{Observation, Observer, Watch};
+use kurabe_core::observation::{Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
@@ -208,8 +208,11 @@ impl Trial<'_> {
             }
             shared.gate.wait_for_reports(threads.len());
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let watch =
-                self.observer.filter(|_| !abandon).map(|observer| observer.begin(&self.driver.endpoint()));
+            // Clients wait at the gate: an observer that panics must not keep them there.
+            let begin = |observer: &dyn Observer| {
+                catch_unwind(AssertUnwindSafe(|| observer.begin(&self.driver.endpoint()))).ok()
+            };
+            let watch = self.observer.filter(|_| !abandon).and_then(begin);
             let cpu = process_cpu();
             if abandon {
                 shared.gate.abandon();
@@ -219,7 +222,7 @@ impl Trial<'_> {
             }
             shared.finish.wait_for_reports(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
-            let observed = watch.map(Watch::end);
+            let observed = watch.and_then(|watch| catch_unwind(AssertUnwindSafe(|| watch.end())).ok());
             shared.finish.open(Duration::ZERO);
             let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             if let Some(error) = refused {

@@ -13,11 +13,13 @@ mod diag;
 mod find;
 mod group;
 mod host;
+mod machine;
 mod process;
 mod sampler;
 mod watch;
 mod wire;
 
+pub use machine::disturbances;
 pub use watch::Watcher;
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.

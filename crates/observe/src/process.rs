@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_works_is_the_busiest_and_all_its_time_is_counted() {
+    fn a_thread_that_works_is_among_the_busiest_and_all_its_time_is_counted() {
         let family = [own()];
         let before = Counters::of(&family, Some(own()));
         let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
@@ -287,8 +287,10 @@ mod tests {
         let (after, time) = worked.unwrap().join().unwrap();
         let used = after.since(&before);
         let thread = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        assert_eq!(used.busiest[0].name, "worker", "{used:?}");
-        assert!(used.cpu_ns >= thread / 2, "{} of {thread}", used.cpu_ns);
+        // Other tests work beside it.
+        let found = used.busiest.iter().find(|thread| thread.name == "worker").unwrap();
+        assert!(found.cpu_ns >= thread / 2, "{} of {thread}: {used:?}", found.cpu_ns);
+        assert!(used.cpu_ns >= found.cpu_ns && used.busiest.is_sorted_by(|a, b| a.cpu_ns >= b.cpu_ns));
         assert!(!used.cpus.is_empty() && used.memory_bytes > 0 && used.threads >= 2);
     }
 

@@ -17,7 +17,7 @@ const LONGER: f64 = 1.1;
 /// … up to this.
 const LONGEST: Duration = Duration::from_millis(150);
 /// A pause is at least so many times as long as the CPU time that the sample before it took.
-const COST: u32 = 200;
+const COST: u32 = 120;
 /// More samples than these are recorded as the means of neighbours.
 const KEPT: usize = 48;
 

@@ -71,6 +71,9 @@ fn make(
     if job.dry {
         return Ok(exit::DONE);
     }
+    for disturbance in kurabe_observe::disturbances(&std::env::temp_dir()) {
+        output.warning(&disturbance);
+    }
     let null = targets::null()?;
     let overhead = overhead::measure(experiment, spec, &null, cancel)?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

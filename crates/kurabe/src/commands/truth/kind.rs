@@ -37,7 +37,7 @@ impl Kind {
             Self::Nothing => "nothing: one client on a server with room to spare",
             Self::ServerCpu => "the server may use a tenth to a fifth of one processor (control group)",
             Self::Network => "a relay holds each request back for 20 to 40 ms",
-            Self::Disk => "synced writes, and the disk takes 40 writes a second (control group)",
+            Self::Disk => "synced writes, and the disk takes 150 writes a second (control group)",
             Self::Lock => "another session holds every row for 50 of each 58 ms",
             Self::ClientCpu => "the client computes for 1 to 3 ms before each request",
             Self::Table => "the server counts 20,000 rows before each read, as without an index",

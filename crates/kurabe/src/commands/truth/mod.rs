@@ -83,14 +83,20 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 left_out.push(format!("{} on {engine}: {why}", kind.name()));
             }
             if cancel.load(Ordering::SeqCst) {
-                return Ok(exit::INTERRUPTED);
+                break;
             }
         }
         if let Some(Err(error)) = server.map(Server::stop) {
             output.warning(&error.to_string());
         }
+        if cancel.load(Ordering::SeqCst) {
+            break;
+        }
     }
     output.result(&table(&kinds, &cases, &left_out, time));
+    if cancel.load(Ordering::SeqCst) {
+        return Ok(exit::INTERRUPTED);
+    }
     let right = cases.iter().filter(|case| case.right()).count();
     let named = cases.iter().filter(|case| case.named()).count();
     let enough = named > 0 && right as f64 >= LEAST * named as f64;

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// What the tool itself costs per operation, for a database in the client: far below what is planted there.
 const OWN_NS: f64 = 5_000.0;
 /// Writes per second that a throttled disk takes.
-const WRITES: u64 = 40;
+const WRITES: u64 = 150;
 
 /// Where causes are planted.
 pub(super) struct Ground<'a> {
@@ -45,9 +45,14 @@ pub(super) struct Ground<'a> {
 impl Ground<'_> {
     /// Plants a cause, measures, and says what it was attributed to.
     pub(super) fn trial(&self, kind: Kind, round: u64) -> Result<Attribution> {
+        // A file that a second session can open too; it goes with the folder.
+        let folder = tempfile::tempdir().map_err(|e| {
+            Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
+        })?;
+        let file = folder.path().join("truth.db");
         let url = match self.server {
             Some(server) => TargetUrl::parse(server.url())?,
-            None => TargetUrl::parse("sqlite:?synchronous=full")?,
+            None => TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous=full", file.display()))?,
         };
         let durability = (kind == Kind::Disk && self.engine != EMBEDDED).then_some(DurabilityClass::Synced);
         let (driver, facts, refused) = open_one(&url, durability)?;
