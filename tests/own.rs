@@ -4,7 +4,7 @@ use crate::servers::common::sql;
 use crate::support::{Answer, Place};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SHOP: &str = r#"
@@ -52,7 +52,7 @@ fn file(place: &Place, name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn run(place: &Place, path: &PathBuf, rest: &[&str]) -> Answer {
+fn run(place: &Place, path: &Path, rest: &[&str]) -> Answer {
     place.run(&[&["run", "-f", path.to_str().unwrap()], rest].concat())
 }
 
@@ -283,8 +283,9 @@ fn pgbench_gives_the_same_values_for_the_same_expressions() {
         "random(7, 7)",
     ];
     let place = Place::new();
-    let script: String =
+    let lines: Vec<String> =
         expressions.iter().enumerate().map(|(n, text)| format!("\\set v{n} debug({text})\n")).collect();
+    let script = lines.concat();
     let script = file(&place, "debug.sql", &(script + "SELECT 1;\n"));
     let mut command = Command::new("pgbench");
     command

@@ -1,6 +1,6 @@
 //! A user's own workload: an experiment that is made from a file, in Kurabe's own language or in pgbench's.
 //!
-//! [`read`] and [`script`] make the same [`declared::Declared`] of either; [`workload`] and [`transaction`] run it.
+//! `read` and `script` make the same `declared::Declared` of either; `workload` and `transaction` run it.
 
 mod check;
 mod declared;
