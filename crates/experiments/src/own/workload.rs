@@ -55,6 +55,7 @@ impl Shared {
             let values = |slot: usize| match initial.get(slot) {
                 Some(Constant::Int(n)) => Datum::Int(*n),
                 Some(Constant::Double(n)) => Datum::Double(*n),
+                Some(Constant::Text(_)) => Datum::Text,
                 _ => Datum::Null,
             };
             let mut scope = Scope { values: &values, rng: &mut Rng::new(0), seed: 0 };
