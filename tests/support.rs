@@ -159,6 +159,12 @@ impl Answer {
         }
     }
 
+    /// What it called an error: a machine that is not quiet is a warning.
+    pub(crate) fn errors(&self) -> Vec<&str> {
+        let told = self.err.lines().filter(|line| line.starts_with("kurabe: "));
+        told.filter(|line| !line.starts_with("kurabe: warning: ")).collect()
+    }
+
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

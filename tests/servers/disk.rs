@@ -12,7 +12,7 @@ const GROWING: [&str; 10] =
 /// That recording failed with one clear error, and that what was recorded before is whole.
 fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert_eq!(answer.err.matches("kurabe: ").count(), 1, "{answer:?}");
+    assert_eq!(answer.errors().len(), 1, "{answer:?}");
     for part in ["cannot record a trial", "run.jsonl", "are kept", "free some space", "resume"] {
         assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
     }
@@ -39,7 +39,7 @@ fn a_run_that_cannot_even_begin_to_be_recorded_is_an_error_and_no_run() {
     let mut command = place.command_after("trap '' XFSZ && ulimit -f 0", &session(&["null:"], &BRIEF));
     let answer = Answer::of(&command.output().unwrap());
     assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert_eq!(answer.err.matches("kurabe: ").count(), 1, "{answer:?}");
+    assert_eq!(answer.errors().len(), 1, "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{answer:?}");
 }
 

@@ -7,7 +7,7 @@ use kurabe_testbed::testing;
 /// That the answer is one error for a target that cannot be used, which says all of `parts`, and that there is no run.
 fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    let errors: Vec<&str> = answer.err.lines().filter(|line| line.starts_with("kurabe: ")).collect();
+    let errors = answer.errors();
     assert_eq!(errors.len(), 1, "{answer:?}");
     for part in parts {
         assert!(errors[0].contains(part), "'{part}' is not in: {answer:?}");

@@ -177,7 +177,14 @@ impl Seat {
         for desk in self.desks.iter_mut().flatten() {
             desk.attached = false;
         }
-        self.session = Some((application.connect)(&ConnectOptions { timeout: PATIENCE })?);
+        let connected = (application.connect)(&ConnectOptions { timeout: PATIENCE });
+        if let Err(error) = &connected
+            && matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::ConnectionLost)
+        {
+            // Where no server is, no connection of another place's is left either, though none has noticed yet.
+            ledger.losses.fetch_max(losses + 1, Ordering::Relaxed);
+        }
+        self.session = Some(connected?);
         self.opened = losses;
         Ok(())
     }
