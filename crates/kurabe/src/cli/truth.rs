@@ -1,0 +1,35 @@
+//! `kurabe truth`.
+
+use clap::{Arg, Command};
+
+pub(super) fn command() -> Command {
+    Command::new("truth")
+        .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names rightly")
+        .arg(
+            Arg::new("engine")
+                .value_name("ENGINE")
+                .num_args(0..)
+                .help("Which engines, among those of 'kurabe truth' without one [default: all that are installed]"),
+        )
+        .arg(
+            Arg::new("kind")
+                .long("kind")
+                .value_name("KIND")
+                .value_delimiter(',')
+                .help("Which causes [default: all]"),
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .value_name("N")
+                .default_value("3")
+                .help("How often each cause is planted on each engine"),
+        )
+        .arg(
+            Arg::new("duration")
+                .long("duration")
+                .value_name("TIME")
+                .default_value("2s")
+                .help("Time of each trial's measured phase"),
+        )
+}
