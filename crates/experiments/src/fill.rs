@@ -1,4 +1,4 @@
-//! How a table `(id, data)` of small rows gets its rows, and how they are counted.
+//! How a collection gets its rows, and how they are counted.
 
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
@@ -14,6 +14,49 @@ const COMMIT_ROWS: u64 = 10_000;
 /// Of the rows that a trial changed or added, and of those that were loaded, about so many are read back.
 const READ_BACK: usize = 1_000;
 
+/// The value of a field of a row; text and bytes stand in the buffer that its maker was given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FieldValue {
+    Null,
+    Int(i64),
+    /// Microseconds since 1970.
+    Time(i64),
+    Text,
+    Bytes,
+}
+
+impl FieldValue {
+    pub(crate) fn value(self, buffer: &[u8]) -> Result<Value<'_>> {
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Int(n) => Value::Int(n),
+            Self::Time(micros) => Value::Time(micros),
+            Self::Bytes => Value::Bytes(buffer),
+            Self::Text => text(buffer)?,
+        })
+    }
+}
+
+/// What adds several rows in one request, how many, and whether all or none of them.
+struct Several {
+    prepared: Prepared,
+    rows: u64,
+    together: bool,
+}
+
+impl Several {
+    /// At most `most`, as far as the database takes several. A request need not be all or none: after an error there is
+    /// nothing to measure, and what was loaded is counted and read back.
+    fn prepare(session: &mut dyn Session, collection: &Arc<Collection>, most: u64) -> Result<Self> {
+        for together in [true, false] {
+            if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
+                return Ok(Self { prepared, rows: most, together });
+            }
+        }
+        Ok(Self { prepared: session.prepare(&insert(collection, 1, true))?, rows: 1, together: true })
+    }
+}
+
 /// One row or several in one request; `together` where it must be all or none.
 fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation {
     let (collection, rows) = (Arc::clone(collection), rows as usize);
@@ -24,51 +67,48 @@ fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation 
     }
 }
 
-/// Adds rows 1 to `records`, whose data `write` makes, several in a request and many in a transaction as far as the
-/// database has either. A request need not be all or none: after an error there is nothing to measure, and what was
-/// loaded is counted and read back.
+/// Adds `count` rows, at most `per_request` in a request and many in a transaction, as far as the database has either.
+/// `make` gives the field at a place (from 0, in the collection's order) of a row (from 0).
 pub(crate) fn fill(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
-    records: u64,
-    mut write: impl FnMut(u64, &mut Vec<u8>),
+    count: u64,
+    per_request: u64,
+    mut make: impl FnMut(u64, usize, &mut Vec<u8>) -> FieldValue,
 ) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let width = collection.fields.len();
     let transaction = match prepare_if_supported(session, &Operation::Begin)? {
         Some(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
         None => None,
     };
-    let most = REQUEST_ROWS.min(records);
-    let together = prepare_if_supported(session, &insert(collection, most, true))?;
-    let is_together = together.is_some();
-    let many = match together {
-        Some(many) => Some(many),
-        None => prepare_if_supported(session, &insert(collection, most, false))?,
+    let whole = Several::prepare(session, collection, per_request.clamp(1, count))?;
+    let rest = match count % whole.rows {
+        0 => None,
+        rest => Some(session.prepare(&insert(collection, rest, whole.together))?),
     };
-    let step = if many.is_some() { most } else { 1 };
-    let whole = match many {
-        Some(many) => many,
-        None => session.prepare(&insert(collection, 1, true))?,
-    };
-    let rest = records % step;
-    let rest = if rest > 0 { Some(session.prepare(&insert(collection, rest, is_together))?) } else { None };
-    let mut data = vec![Vec::new(); step as usize];
+    let mut buffers = vec![Vec::new(); whole.rows as usize * width];
+    let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut reply = Reply::new();
-    let mut done = 0;
-    let mut committed = 0;
-    while done < records {
+    let (mut done, mut committed) = (0, 0);
+    while done < count {
         if let Some((begin, _)) = &transaction
             && committed == done
         {
             session.execute(begin, &[], &mut reply)?;
         }
-        let rows = step.min(records - done);
-        let insert = if rows == step { &whole } else { rest.as_ref().unwrap_or(&whole) };
-        let mut parameters = Vec::with_capacity(2 * rows as usize);
-        for (key, data) in (done + 1..).zip(&mut data[..rows as usize]) {
-            write(key, data);
-            parameters.extend([Value::Int(key as i64), text(data)?]);
+        let rows = whole.rows.min(count - done);
+        let used = rows as usize * width;
+        for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
+            *cell = make(done + (n / width) as u64, n % width, buffer);
         }
-        session.execute(insert, &parameters, &mut reply)?;
+        let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
+        let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
+        let insert =
+            if rows == whole.rows { &whole.prepared } else { rest.as_ref().unwrap_or(&whole.prepared) };
+        session.execute(insert, &values, &mut reply)?;
         if reply.affected() != rows {
             let said = reply.affected();
             return Err(Error::mismatch(format!(
@@ -77,17 +117,34 @@ pub(crate) fn fill(
         }
         done += rows;
         if let Some((_, commit)) = &transaction
-            && (done - committed >= COMMIT_ROWS || done == records)
+            && (done - committed >= COMMIT_ROWS || done == count)
         {
             session.execute(commit, &[], &mut reply)?;
             committed = done;
         }
     }
     let transaction = transaction.into_iter().flat_map(|(begin, commit)| [begin, commit]);
-    for prepared in transaction.chain([whole]).chain(rest) {
+    for prepared in transaction.chain([whole.prepared]).chain(rest) {
         session.release(prepared)?;
     }
     Ok(())
+}
+
+/// Adds rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.
+pub(crate) fn fill_numbered(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    records: u64,
+    mut write: impl FnMut(u64, &mut Vec<u8>),
+) -> Result<()> {
+    fill(session, collection, records, REQUEST_ROWS, |row, field, out| {
+        let key = row + 1;
+        if field == 0 {
+            return FieldValue::Int(key as i64);
+        }
+        write(key, out);
+        FieldValue::Text
+    })
 }
 
 /// How many rows the server counts; `None` where it cannot count.
@@ -115,7 +172,11 @@ pub(crate) fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
     all.iter().step_by(step).chain(last)
 }
 
-fn prepare_if_supported(session: &mut dyn Session, operation: &Operation) -> Result<Option<Prepared>> {
+/// Prepares it; `None` where the database has no such operation.
+pub(crate) fn prepare_if_supported(
+    session: &mut dyn Session,
+    operation: &Operation,
+) -> Result<Option<Prepared>> {
     match session.prepare(operation) {
         Ok(prepared) => Ok(Some(prepared)),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),

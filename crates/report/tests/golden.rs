@@ -10,6 +10,12 @@ use kurabe_report::{Summary, ab, analyse, compare, csv, html, json, markdown, te
 use std::fs;
 use std::path::Path;
 
+fn without_style(page: &str) -> String {
+    let (head, rest) = page.split_once("<style>").unwrap();
+    let (_, rest) = rest.split_once("</style>").unwrap();
+    format!("{head}<style></style>{rest}")
+}
+
 fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("KURABE_BLESS").is_some() {
@@ -83,10 +89,15 @@ fn renderings_are_what_they_were() {
         golden(&format!("{name}.110.txt"), &terminal::render(&summary, &wide));
         golden(&format!("{name}.80.ansi"), &terminal::render(&summary, &narrow));
         golden(&format!("{name}.md"), &markdown::render(&summary));
-        golden(&format!("{name}.ab.txt"), &ab::render(&summary));
+        // Its layout knows one operation at a time: two runs show all there is to it.
+        if matches!(name, "one-round" | "open-loop") {
+            golden(&format!("{name}.ab.txt"), &ab::render(&summary));
+        }
         golden(&format!("{name}.csv"), &csv::render(&summary));
         let published = html::Options { published: name == "two-targets" };
-        golden(&format!("{name}.html"), &html::render(&summary, &published));
+        // The style sheet is the same in all of them, and is read where it is written.
+        let page = html::render(&summary, &published);
+        golden(&format!("{name}.html"), &without_style(&page));
         golden(&format!("{name}.json"), &json::render(&summary));
     }
 }

@@ -3,7 +3,7 @@
 //! memcached takes up to 250 bytes without spaces and control characters. Within a field, whatever is not a plain sign,
 //! and `:` and `%`, is written as `%` and two hexadecimal digits, so that different fields never make the same key.
 
-use super::protocol::push_number;
+use crate::wire::push_number;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 

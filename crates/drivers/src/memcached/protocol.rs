@@ -1,7 +1,7 @@
 //! The meta protocol: one request line, one answer line, and a block of data on one side or the other.
 
 use super::server_error;
-use crate::wire::{LONG, Peer, Wire, malformed};
+use crate::wire::{LONG, Peer, Wire, malformed, push_number};
 use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -299,21 +299,6 @@ fn trimmed(line: &[u8]) -> &[u8] {
 
 fn unexpected(answer: Answer) -> Error {
     malformed(format!("memcached answered {answer:?}, which does not belong to the request"))
-}
-
-/// Appends a number in decimal digits, without going through formatting machinery.
-pub(super) fn push_number(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]

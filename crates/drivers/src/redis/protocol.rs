@@ -2,7 +2,7 @@
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use super::errors;
-use crate::wire::{Peer, Wire, malformed};
+use crate::wire::{Peer, Wire, malformed, push_number};
 use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -320,22 +320,6 @@ pub(super) fn push_length(out: &mut Vec<u8>, bytes: usize) {
     out.push(b'$');
     push_number(out, bytes as u64);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends a number in decimal digits, without going through formatting machinery.
-#[inline]
-pub(super) fn push_number(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! digits, so that different fields never make the same key. Redis takes any bytes.
 
 use super::plan::{Plan, Verb};
-use super::protocol::{push_count, push_length, push_number, push_word};
+use super::protocol::{push_count, push_length, push_word};
 use super::script;
 use super::value::{Form, push_signed};
+use crate::wire::push_number;
 use crate::wire::{Outbox, Peer};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};

@@ -8,7 +8,7 @@
 //! moment, both of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are
 //! little-endian.
 
-use super::protocol::push_number;
+use crate::wire::push_number;
 use crate::wire::{Outbox, Peer, Wire};
 use kurabe_core::collection::FieldType;
 use kurabe_core::value::{Reply, Value};

@@ -3,6 +3,7 @@
 //! One operation is one write and, as a rule, one read: an answer arrives whole in the buffer and is decoded in
 //! place. A long value is received straight into the reply, past the buffer. Nothing is allocated per operation.
 
+mod digits;
 mod laps;
 pub(crate) mod link;
 mod outbox;
@@ -10,6 +11,7 @@ mod place;
 mod stream;
 pub(crate) mod tls;
 
+pub(crate) use digits::push_number;
 pub(crate) use laps::Laps;
 pub(crate) use outbox::Outbox;
 pub(crate) use place::Place;

@@ -48,7 +48,9 @@ impl Store {
 
     /// Loads the records and holds the server to their number.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
-        fill::fill(session, &self.loaded, self.records, |key, data| record::write(self.seed, key, data))?;
+        fill::fill_numbered(session, &self.loaded, self.records, |key, data| {
+            record::write(self.seed, key, data);
+        })?;
         match fill::count(session, &self.loaded)? {
             Some(rows) if rows != self.records => Err(Error::mismatch(format!(
                 "{} records were loaded and the server counts {rows}",

@@ -7,7 +7,6 @@ mod declared;
 mod draws;
 mod evaluate;
 mod expression;
-mod fill;
 mod homes;
 mod place;
 mod random;

@@ -2,9 +2,8 @@
 
 use super::declared::Constant;
 use crate::content::{Content, Kind};
+use crate::fill::FieldValue;
 use kurabe_core::collection::{Field, FieldType};
-use kurabe_core::value::Value;
-use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 
 /// How a field's values are made.
@@ -38,31 +37,6 @@ struct Column {
     content: Option<Content>,
 }
 
-/// A field's value; text and bytes stand in the buffer that was given.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Cell {
-    Null,
-    Int(i64),
-    Time(i64),
-    Text,
-    Bytes,
-}
-
-impl Cell {
-    pub(super) fn value(self, buffer: &[u8]) -> Result<Value<'_>> {
-        Ok(match self {
-            Self::Null => Value::Null,
-            Self::Int(n) => Value::Int(n),
-            Self::Time(micros) => Value::Time(micros),
-            Self::Bytes => Value::Bytes(buffer),
-            Self::Text => Value::Text(
-                std::str::from_utf8(buffer)
-                    .map_err(|_| Error::new(ErrorKind::Internal, "a generated text is no text"))?,
-            ),
-        })
-    }
-}
-
 impl Rows {
     pub(super) fn new(seed: u64, fields: &[Field], generators: &[Generator]) -> Self {
         let column = |(number, (field, generator)): (u64, (&Field, &Generator))| {
@@ -81,8 +55,8 @@ impl Rows {
     }
 
     /// The value of a field in row `row`, from 0; a text or bytes replace what is in `out`.
-    pub(super) fn make(&self, row: u64, field: usize, out: &mut Vec<u8>) -> Cell {
-        let Some(column) = self.columns.get(field) else { return Cell::Null };
+    pub(super) fn make(&self, row: u64, field: usize, out: &mut Vec<u8>) -> FieldValue {
+        let Some(column) = self.columns.get(field) else { return FieldValue::Null };
         let rng = || Rng::new(mix(column.seed, row));
         match &column.generator {
             Generator::Sequence(first) => column.number(first.wrapping_add(row as i64)),
@@ -109,23 +83,23 @@ impl Rows {
 }
 
 impl Column {
-    fn number(&self, number: i64) -> Cell {
+    fn number(&self, number: i64) -> FieldValue {
         match self.kind {
-            FieldType::Timestamp => Cell::Time(number.saturating_mul(1_000_000)),
-            _ => Cell::Int(number),
+            FieldType::Timestamp => FieldValue::Time(number.saturating_mul(1_000_000)),
+            _ => FieldValue::Int(number),
         }
     }
 
-    fn bytes(&self) -> Cell {
+    fn bytes(&self) -> FieldValue {
         match content_kind(self.kind) {
-            Kind::Text => Cell::Text,
-            Kind::Random => Cell::Bytes,
+            Kind::Text => FieldValue::Text,
+            Kind::Random => FieldValue::Bytes,
         }
     }
 
-    fn constant(&self, value: &Constant, out: &mut Vec<u8>) -> Cell {
+    fn constant(&self, value: &Constant, out: &mut Vec<u8>) -> FieldValue {
         match value {
-            Constant::Null => Cell::Null,
+            Constant::Null => FieldValue::Null,
             Constant::Int(n) => self.number(*n),
             Constant::Double(n) => self.number(*n as i64),
             Constant::Text(text) => {
@@ -161,6 +135,7 @@ pub(super) fn most_bytes(generator: &Generator) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::value::Value;
     use std::fmt::Write as _;
 
     #[test]

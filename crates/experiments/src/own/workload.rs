@@ -2,10 +2,10 @@
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::evaluate::{Datum, Scope, whole};
-use super::fill;
 use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::OwnTransaction;
+use crate::fill::{count, fill};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Namespace, Session};
@@ -16,6 +16,11 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The most parameters of one request of the load: below what any engine takes.
+const PARAMETERS: u64 = 800;
+/// About the most bytes of one request of the load, where a row has not more.
+const REQUEST_BYTES: u64 = 100_000;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -119,24 +124,23 @@ impl Shared {
 
     fn fill(&self, home: usize, session: &mut dyn Session) -> Result<()> {
         let Some(store) = &self.stores[home] else { return Ok(()) };
-        fill::fill(session, &self.homes[home], &store.rows, store.count, store.row_bytes)?;
+        let most =
+            (PARAMETERS / store.rows.width().max(1) as u64).min(REQUEST_BYTES / store.row_bytes.max(1));
+        fill(session, &self.homes[home], store.count, most, |row, field, out| {
+            store.rows.make(row, field, out)
+        })?;
         self.check_count(home, session, store.count as i64).map(drop)
     }
 
     /// Holds the server to a number of rows, where it can count; gives whether it could.
     fn check_count(&self, home: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
-        let operation = Operation::Count { collection: Arc::clone(&self.homes[home]) };
-        let Some(count) = fill::prepare_if_supported(session, &operation)? else { return Ok(false) };
-        let mut reply = Reply::new();
-        session.execute(&count, &[], &mut reply)?;
-        session.release(count)?;
-        match reply.field_int(0, 0) {
-            Some(rows) if rows == expected => Ok(true),
+        match count(session, &self.homes[home])? {
+            None => Ok(false),
+            Some(rows) if i64::try_from(rows) == Ok(expected) => Ok(true),
             Some(rows) => Err(Error::mismatch(format!(
                 "{} must hold {expected} rows and the server counts {rows}",
                 self.declared.homes[home].name
             ))),
-            None => Err(Error::mismatch("the server's count is not a number")),
         }
     }
 }
@@ -190,8 +194,8 @@ impl Workload for OwnWorkload {
             operations,
             prepared_statements: !self.prepare_once,
             value_bytes,
-            request_bytes: value_bytes.max(fill::REQUEST_BYTES),
-            parameters: parameters.max(fill::PARAMETERS),
+            request_bytes: value_bytes.max(REQUEST_BYTES),
+            parameters: parameters.max(PARAMETERS),
             connections: self.clients as u64 + 2,
             loaded_bytes: self.made().map(|(_, store)| store.count.saturating_mul(store.row_bytes)).sum(),
             client_bytes: 64_000,

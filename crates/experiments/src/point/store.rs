@@ -52,7 +52,7 @@ impl Store {
 
     /// Adds all rows.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
-        fill::fill(session, &self.collection, self.records, |key, data| {
+        fill::fill_numbered(session, &self.collection, self.records, |key, data| {
             self.content.write(key, LOADED, data);
         })
     }
