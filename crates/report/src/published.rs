@@ -11,6 +11,7 @@ type File = (&'static str, &'static str);
 
 /// The sets, by name.
 const SETS: &[(&str, &[File])] = &[
+    ("web_kv.csv", &[(include_str!("../published/web_kv.csv"), include_str!("../published/web_kv.json"))]),
     (
         "session_store.csv",
         &[(include_str!("../published/session_store.csv"), include_str!("../published/session_store.json"))],

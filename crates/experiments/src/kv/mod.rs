@@ -53,7 +53,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         OperationInfo { name: WRITE, about: "add one record under a new key", requests: 1_000, writes: true },
     ],
     chart_axis: "clients",
-    published: None,
+    published: Some("web_kv.csv"),
 };
 
 impl Experiment for KeyValue {
