@@ -121,6 +121,11 @@ fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
     }
 }
 
+/// The waits in a line of `doctor --wire`.
+fn waits_of(line: &str) -> u64 {
+    line.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown() {
     for engine in SQL {
@@ -141,12 +146,16 @@ fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown(
         let [connecting, request, statements] = doctor(&lean);
         // PostgreSQL answers once, MySQL greets and answers, MySQL's newer method may say more.
         assert!(connecting.contains("1 connection, ") && connecting.contains("bytes sent"), "{connecting}");
-        let waits: u64 = connecting.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let waits = waits_of(&connecting);
         assert!((if engine == "postgres" { 1..=1 } else { 2..=3 }).contains(&waits), "{connecting}");
         assert!(request.contains("1 wait for the server") && !request.contains("connection,"), "{request}");
         assert!(statements.ends_with("none of its own while connecting"), "{statements}");
         // The same twice is the same: nothing of one connection counts for another.
-        assert_eq!(doctor(&lean)[..2], [connecting, request]);
+        assert_eq!(doctor(&lean)[..2], [connecting.clone(), request.clone()]);
+        // A character set that is named by a statement costs a wait, which is one of connecting, and not of the request.
+        let [named, after, statements] = doctor(&with(&lean, "charset=statement"));
+        assert!(statements.contains("SET "), "{statements}");
+        assert_eq!((waits_of(&named), after), (waits + 1, request), "{named}");
         let [_, _, statements] = doctor(&with(&lean, "client=driver"));
         assert_eq!(statements.contains("SELECT"), engine != "postgres", "{statements}");
         let [_, _, statements] = doctor(&with(&lean, "tls=require"));

@@ -5,6 +5,7 @@
 
 mod account;
 pub mod application;
+mod charset;
 pub mod couchdb;
 pub mod info;
 pub mod memcached;

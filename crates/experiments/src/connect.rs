@@ -22,8 +22,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     about: "Gets a connection, reads one small row by its key, and gives the connection back: one that the client keeps, \
             one of a pool that all clients share, or a new one for each request. Where the client is Kurabe's own, the \
             cost of a new connection is split into reaching the server, TLS, authentication and the server's set-up. \
-            Whether TLS, a Unix socket, a method of authentication or another client is worth it is asked by giving the \
-            target twice: up:postgres 'up:postgres?client=driver'. After E3 of the published experiments \
+            Whether TLS, a Unix socket, a method of authentication, a character set named by a statement or another client is \
+            worth it is asked by giving the target twice: up:postgres 'up:postgres?charset=statement'. After E3 of the published experiments \
             (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {

@@ -2,6 +2,7 @@
 
 use super::option_file::OptionFile;
 use crate::account;
+use crate::charset::Charset;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -18,6 +19,7 @@ pub(crate) struct Config {
     pub(crate) tls: tls::Mode,
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
+    pub(crate) charset: Charset,
     /// The storage engine of our tables; `None`: the server's default.
     pub(crate) engine: Option<String>,
 }
@@ -49,6 +51,7 @@ impl Config {
         {
             return Err(usage(format!("engine={name} is no name of a storage engine")));
         }
+        let charset = Charset::from_url(url, wrapped)?;
         let user = url
             .user
             .clone()
@@ -70,7 +73,7 @@ impl Config {
             return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
                 .hint("leave tls= or socket= out"));
         }
-        Ok(Self { place, user, password, database, tls, wrapped, engine })
+        Ok(Self { place, user, password, database, tls, wrapped, charset, engine })
     }
 }
 
@@ -136,6 +139,8 @@ mod tests {
         for (url, part) in [
             ("mysql://u@h", "no database"),
             ("mysql://u@h/d?client=fast", "client=fast"),
+            ("mysql://u@h/d?charset=latin1", "charset=latin1"),
+            ("mysql://u@h/d?client=driver&charset=statement", "its own way"),
             ("mysql://u@h/d?engine=a;b", "storage engine"),
             ("mysql://u@h/d?tls=prefer", "tls=prefer"),
             ("mysql://u@h/d?tls=require&socket=/s", "Unix socket"),

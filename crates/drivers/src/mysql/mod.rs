@@ -15,6 +15,7 @@ mod option_file;
 mod spoken;
 mod wrapped;
 
+use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::Stream;
@@ -55,6 +56,7 @@ pub static INFO: DriverInfo = DriverInfo {
             help: "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
         },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
+        charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),
     statements: Some(spoken::statements),

@@ -2,6 +2,7 @@
 
 use super::passfile;
 use crate::account;
+use crate::charset::Charset;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -18,6 +19,7 @@ pub(crate) struct Config {
     pub(crate) tls: tls::Mode,
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
+    pub(crate) charset: Charset,
     /// The session's `synchronous_commit`; `None`: as the server, the database or the role has it.
     pub(crate) synchronous_commit: Option<&'static str>,
     /// What to say where a password is missing: a password file that may not be used.
@@ -50,6 +52,7 @@ impl Config {
             Some("driver") => true,
             Some(other) => return Err(usage(format!("client={other} is unknown")).hint("lean or driver")),
         };
+        let charset = Charset::from_url(url, wrapped)?;
         let user = url
             .user
             .clone()
@@ -76,6 +79,7 @@ impl Config {
             database,
             tls,
             wrapped,
+            charset,
             synchronous_commit: None,
             password_hint: None,
         })
@@ -170,6 +174,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for (url, part) in [
             ("postgres://u@h/d?client=fast", "client=fast"),
+            ("postgres://u@h/d?charset=latin1", "charset=latin1"),
+            ("postgres://u@h/d?client=driver&charset=statement", "its own way"),
             ("postgres://u@h/d?tls=prefer", "tls=prefer"),
             ("postgres://u@h/d?socket=relative", "absolute"),
             ("postgres://u@/d?socket=/run/pg&tls=require", "Unix socket"),

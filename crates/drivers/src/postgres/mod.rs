@@ -14,6 +14,7 @@ mod values;
 mod wrapped;
 mod wrapped_tls;
 
+use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::link::{LinkSession, Query};
@@ -50,6 +51,7 @@ pub static INFO: DriverInfo = DriverInfo {
             help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
         },
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
+        charset::OPTION,
     ],
     benchmark_clause: None,
     statements: Some(spoken::statements),

@@ -3,10 +3,12 @@
 use super::answer::{self, Agreed};
 use super::authentication::{self, Plugin};
 use super::packets::{Packets, push_length};
-use super::{Lean, push_header};
+use super::{COM_QUERY, Lean, push_header};
+use crate::charset::Charset;
 use crate::mysql::config::Config;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::ConnectTimes;
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -54,7 +56,13 @@ impl Lean<Stream> {
         let private = packets.wire.stream().is_private();
         log_in(&mut packets, config, &greeting, ours, private)?;
         times.authenticate = laps.lap();
-        Ok(Self { times: Some(times), ..Self::over(packets, ours.agreed(), allowed) })
+        let mut lean = Self::over(packets, ours.agreed(), allowed);
+        if config.charset == Charset::Statement {
+            lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
+            times.set_up += laps.lap();
+        }
+        lean.times = Some(times);
+        Ok(lean)
     }
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Lean<S> {
     times: Option<ConnectTimes>,
 }
 
+/// A statement as text (`COM_QUERY`).
+const COM_QUERY: u8 = 3;
+
 /// A statement that the server keeps.
 pub(crate) struct Statement {
     number: u32,
@@ -214,7 +217,7 @@ where
     Self: Transport,
 {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        self.simple(3, sql.as_bytes(), out)
+        self.simple(COM_QUERY, sql.as_bytes(), out)
     }
 
     fn quit(&mut self) -> Result<()> {

@@ -1,10 +1,12 @@
 //! From nothing to a connection that is ready (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
 
 use super::{Lean, answer, authentication, request};
+use crate::charset::Charset;
 use crate::postgres::config::Config;
 use crate::postgres::wrapped::with_hint;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::ConnectTimes;
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -31,9 +33,14 @@ impl Lean<Stream> {
             until_ready(&mut wire)
         });
         started.map_err(|error| with_hint(error, config))?;
+        let mut lean = Self::over(wire);
+        if config.charset == Charset::Statement {
+            lean.simple("SET client_encoding TO 'UTF8'", &mut Reply::new())?;
+        }
         // The process that the server starts for us among it.
         times.set_up = laps.lap().saturating_sub(times.authenticate);
-        Ok(Self { times: Some(times), ..Self::over(wire) })
+        lean.times = Some(times);
+        Ok(lean)
     }
 }
 
@@ -55,15 +62,12 @@ fn ask_for_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
-    let settings = [
-        ("user", config.user.as_str()),
-        ("database", &config.database),
-        ("application_name", "kurabe"),
-        ("client_encoding", "UTF8"),
-    ];
+    let settings =
+        [("user", config.user.as_str()), ("database", &config.database), ("application_name", "kurabe")];
     // Here and not by SET, which would be a round trip more for every connection.
+    let encoding = (config.charset == Charset::Connecting).then_some(("client_encoding", "UTF8"));
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
-    for text in settings.iter().chain(&commit).flat_map(|(name, value)| [name, value]) {
+    for text in settings.iter().chain(&encoding).chain(&commit).flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(text.as_bytes());
         out.push(0);
     }
