@@ -3,9 +3,10 @@
 //! A saboteur stands between the engine and `null:`, and lies as the scripts and servers of the published
 //! experiments did. The same run without it must pass, or the tests would prove nothing.
 
+use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -47,47 +48,6 @@ enum Lie {
 }
 
 struct Saboteur {
-    inner: Box<dyn Driver>,
-    lie: Lie,
-    first_table: Arc<Mutex<Option<Arc<Collection>>>>,
-}
-
-impl Driver for Saboteur {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.inner.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.inner.supports(operation)
-    }
-
-    fn prepared_statements(&self) -> Support {
-        self.inner.prepared_statements()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.inner.pipelining()
-    }
-
-    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(LyingSession {
-            inner: self.inner.connect(options)?,
-            lie: self.lie,
-            first_table: Arc::clone(&self.first_table),
-            operations: Vec::new(),
-            last: None,
-            postponed: Vec::new(),
-            executed: 0,
-        }))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.inner.namespace()
-    }
-}
-
-struct LyingSession {
-    inner: Box<dyn Session>,
     lie: Lie,
     first_table: Arc<Mutex<Option<Arc<Collection>>>>,
     operations: Vec<(usize, Operation)>,
@@ -151,7 +111,18 @@ fn fill(reply: &mut Reply, rows: &[Vec<Option<OwnedValue>>]) {
     }
 }
 
-impl LyingSession {
+impl Saboteur {
+    fn new(lie: Lie, first_table: &Arc<Mutex<Option<Arc<Collection>>>>) -> Self {
+        Self {
+            lie,
+            first_table: Arc::clone(first_table),
+            operations: Vec::new(),
+            last: None,
+            postponed: Vec::new(),
+            executed: 0,
+        }
+    }
+
     fn operation(&self, prepared: &Prepared) -> Operation {
         self.operations
             .iter()
@@ -173,16 +144,22 @@ impl LyingSession {
     }
 }
 
-impl Session for LyingSession {
-    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+impl Hook for Saboteur {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let operation =
             if self.lie == Lie::OneTableForAll { self.redirect(operation) } else { operation.clone() };
-        let prepared = self.inner.prepare(&operation)?;
+        let prepared = inner.prepare(&operation)?;
         self.operations.push((prepared.0, operation));
         Ok(prepared)
     }
 
-    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
         let operation = self.operation(prepared);
         self.executed += 1;
         let is_read = matches!(operation, Operation::Get { .. } | Operation::FindEqual { .. });
@@ -199,9 +176,9 @@ impl Session for LyingSession {
                 let fewer = Operation::InsertMany { collection: Arc::clone(collection), rows: rows - 1 };
                 let kept = parameters.len() / rows * (rows - 1);
                 if kept > 0 {
-                    let prepared = self.inner.prepare(&fewer)?;
-                    self.inner.execute(&prepared, &parameters[..kept], out)?;
-                    self.inner.release(prepared)?;
+                    let prepared = inner.prepare(&fewer)?;
+                    inner.execute(&prepared, &parameters[..kept], out)?;
+                    inner.release(prepared)?;
                 }
                 out.clear();
                 out.set_affected(written);
@@ -223,7 +200,7 @@ impl Session for LyingSession {
                 Ok(())
             }
             (Lie::AnotherSession, _) if is_read => {
-                self.inner.execute(prepared, parameters, out)?;
+                inner.execute(prepared, parameters, out)?;
                 let now = rows(out);
                 if let Some(mut before) = self.last.replace(now.clone()) {
                     // The time stays the right one, so that only the bytes can tell.
@@ -235,7 +212,7 @@ impl Session for LyingSession {
                 Ok(())
             }
             (Lie::Truncates, _) if is_read => {
-                self.inner.execute(prepared, parameters, out)?;
+                inner.execute(prepared, parameters, out)?;
                 let mut cut = rows(out);
                 for field in cut.iter_mut().flatten().flatten() {
                     if let OwnedValue::Bytes(bytes) = field {
@@ -248,28 +225,28 @@ impl Session for LyingSession {
             (Lie::Evicts, Operation::Insert { collection })
                 if in_trial && self.executed.is_multiple_of(10) =>
             {
-                self.inner.execute(prepared, parameters, out)?;
-                let delete = self.inner.prepare(&Operation::Delete { collection: Arc::clone(collection) })?;
+                inner.execute(prepared, parameters, out)?;
+                let delete = inner.prepare(&Operation::Delete { collection: Arc::clone(collection) })?;
                 let mut nobody = Reply::new();
-                self.inner.execute(&delete, &parameters[..1], &mut nobody)?;
-                self.inner.release(delete)
+                inner.execute(&delete, &parameters[..1], &mut nobody)?;
+                inner.release(delete)
             }
-            _ => self.inner.execute(prepared, parameters, out),
+            _ => inner.execute(prepared, parameters, out),
         }
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
+    fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
         self.operations.retain(|(id, _)| *id != prepared.0);
-        self.inner.release(prepared)
+        inner.release(prepared)
     }
 
-    fn close(mut self: Box<Self>) -> Result<()> {
+    fn closing(&mut self, inner: &mut dyn Session) -> Result<()> {
         let mut nobody = Reply::new();
         for (id, parameters) in std::mem::take(&mut self.postponed) {
             let lent: Vec<Value<'_>> = parameters.iter().map(OwnedValue::lend).collect();
-            self.inner.execute(&Prepared(id), &lent, &mut nobody)?;
+            inner.execute(&Prepared(id), &lent, &mut nobody)?;
         }
-        self.inner.close()
+        Ok(())
     }
 }
 
@@ -308,7 +285,8 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
-    let driver = Box::new(Saboteur { inner, lie, first_table: Arc::default() });
+    let first_table = Arc::default();
+    let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
     let targets = [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {

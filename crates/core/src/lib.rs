@@ -6,6 +6,7 @@
 //! [`Operation`](operation::Operation)s make its transaction; a [`TrialRecord`](run::TrialRecord) is one
 //! measurement of one cell, and a run is all of them.
 
+pub mod around;
 pub mod axis;
 pub mod calendar;
 pub mod collection;

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
+use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::Cell;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::Arrivals;
-use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
@@ -28,56 +28,19 @@ struct Delays {
 }
 
 struct Slow {
-    inner: Box<dyn Driver>,
     delays: Delays,
     answers: Arc<AtomicU64>,
     stalled: Arc<Mutex<()>>,
 }
 
-struct SlowSession {
-    inner: Box<dyn Session>,
-    delays: Delays,
-    answers: Arc<AtomicU64>,
-    stalled: Arc<Mutex<()>>,
-}
-
-impl Driver for Slow {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.inner.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.inner.supports(operation)
-    }
-
-    fn prepared_statements(&self) -> Support {
-        self.inner.prepared_statements()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.inner.pipelining()
-    }
-
-    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(SlowSession {
-            inner: self.inner.connect(options)?,
-            delays: self.delays,
-            answers: Arc::clone(&self.answers),
-            stalled: Arc::clone(&self.stalled),
-        }))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.inner.namespace()
-    }
-}
-
-impl Session for SlowSession {
-    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        self.inner.prepare(operation)
-    }
-
-    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+impl Hook for Slow {
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
         let answer = self.answers.fetch_add(1, Ordering::Relaxed);
         {
             let _guard = self.stalled.lock().unwrap();
@@ -90,15 +53,7 @@ impl Session for SlowSession {
         if !self.delays.each.is_zero() {
             sleep(self.delays.each);
         }
-        self.inner.execute(prepared, parameters, out)
-    }
-
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.inner.release(prepared)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.inner.close()
+        inner.execute(prepared, parameters, out)
     }
 }
 
@@ -126,7 +81,12 @@ fn measure_until(
     let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let mut house = House::open(&fast, 0, 1, "open loop").unwrap();
     workload.load(&mut *house.namespace, &mut *house.session).unwrap();
-    let driver = Slow { inner: fast.driver, delays, answers: Arc::default(), stalled: Arc::default() };
+    let (answers, stalled) = (Arc::default(), Arc::default());
+    let driver = Around::new(fast.driver, move || Slow {
+        delays,
+        answers: Arc::clone(&answers),
+        stalled: Arc::clone(&stalled),
+    });
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),

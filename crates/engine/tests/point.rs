@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::around::{Around, Hook};
+use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -18,69 +19,45 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
 /// Acknowledges changes and does not make them.
-struct Forgetful(Box<dyn Driver>);
-
-struct ForgetfulSession {
-    inner: Box<dyn Session>,
+#[derive(Default)]
+struct Forgetful {
     updates: Vec<usize>,
 }
 
-impl Driver for Forgetful {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.0.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.0.supports(operation)
-    }
-
-    fn prepared_statements(&self) -> Support {
-        self.0.prepared_statements()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.0.pipelining()
-    }
-
-    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(ForgetfulSession { inner: self.0.connect(options)?, updates: Vec::new() }))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.0.namespace()
-    }
-}
-
-impl Session for ForgetfulSession {
-    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        let prepared = self.inner.prepare(operation)?;
+impl Hook for Forgetful {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        let prepared = inner.prepare(operation)?;
         if matches!(operation, Operation::Update { .. }) {
             self.updates.push(prepared.0);
         }
         Ok(prepared)
     }
 
-    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
         if self.updates.contains(&prepared.0) {
             out.clear();
             out.set_affected(1);
             return Ok(());
         }
-        self.inner.execute(prepared, parameters, out)
+        inner.execute(prepared, parameters, out)
     }
 
-    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+    fn pipeline(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut [Reply],
+    ) -> Result<()> {
         let each = parameters.len() / out.len();
         let mut all = parameters.chunks(each).zip(out);
-        all.try_for_each(|(parameters, out)| self.execute(prepared, parameters, out))
-    }
-
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.inner.release(prepared)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.inner.close()
+        all.try_for_each(|(parameters, out)| self.execute(inner, prepared, parameters, out))
     }
 }
 
@@ -121,7 +98,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     if forgetful {
-        driver = Box::new(Forgetful(driver));
+        driver = Box::new(Around::new(driver, Forgetful::default));
     }
     let facts = driver.describe().unwrap();
     let targets = [Target { name: url.to_owned(), driver, facts, claims: true, refused: None }];

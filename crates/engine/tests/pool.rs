@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
+use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::Cell;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
+use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::figure::WAIT;
 use kurabe_core::operation::Operation;
@@ -15,12 +16,6 @@ use kurabe_engine::trial::{Failure, Pace, Trial};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Counts connections, and loses one after so many requests.
-struct Counted {
-    inner: Box<dyn Driver>,
-    counts: Arc<Counts>,
-}
 
 #[derive(Default)]
 struct Counts {
@@ -35,63 +30,47 @@ struct Counts {
     panics: AtomicBool,
 }
 
-struct CountedSession {
-    inner: Box<dyn Session>,
-    counts: Arc<Counts>,
-}
+/// Counts connections, and loses one after so many requests.
+struct Counted(Arc<Counts>);
 
-impl Driver for Counted {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.inner.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.inner.supports(operation)
-    }
-
-    fn prepared_statements(&self) -> Support {
-        self.inner.prepared_statements()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.inner.pipelining()
-    }
-
-    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        self.counts.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(CountedSession { inner: self.inner.connect(options)?, counts: Arc::clone(&self.counts) }))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.inner.namespace()
+impl Counted {
+    fn new(counts: &Arc<Counts>) -> Self {
+        counts.opened.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counts))
     }
 }
 
-impl Session for CountedSession {
-    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        self.counts.prepared.fetch_add(1, Ordering::Relaxed);
-        self.inner.prepare(operation)
+impl Hook for Counted {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        self.0.prepared.fetch_add(1, Ordering::Relaxed);
+        inner.prepare(operation)
     }
 
-    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        let request = 1 + self.counts.requests.fetch_add(1, Ordering::Relaxed);
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        let request = 1 + self.0.requests.fetch_add(1, Ordering::Relaxed);
         // Long enough for others to wait meanwhile.
         std::thread::sleep(Duration::from_micros(200));
-        if request == self.counts.lost_at.load(Ordering::Relaxed) {
-            assert!(!self.counts.panics.load(Ordering::Relaxed), "the driver knows no further");
+        if request == self.0.lost_at.load(Ordering::Relaxed) {
+            assert!(!self.0.panics.load(Ordering::Relaxed), "the driver knows no further");
             return Err(Error::new(ErrorKind::ConnectionLost, "the server closed the connection"));
         }
-        self.inner.execute(prepared, parameters, out)
+        inner.execute(prepared, parameters, out)
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.counts.released.fetch_add(1, Ordering::Relaxed);
-        self.inner.release(prepared)
+    fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
+        self.0.released.fetch_add(1, Ordering::Relaxed);
+        inner.release(prepared)
     }
 
-    fn close(self: Box<Self>) -> Result<()> {
-        self.counts.closed.fetch_add(1, Ordering::Relaxed);
-        self.inner.close()
+    fn closing(&mut self, _: &mut dyn Session) -> Result<()> {
+        self.0.closed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -115,7 +94,8 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     let counts = Arc::new(Counts::default());
     counts.lost_at.store(lost_at, Ordering::Relaxed);
     counts.panics.store(panics, Ordering::Relaxed);
-    let driver = Counted { inner: null, counts: Arc::clone(&counts) };
+    let shared = Arc::clone(&counts);
+    let driver = Around::new(null, move || Counted::new(&shared));
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),

@@ -4,7 +4,7 @@ use super::group::{Limit, disk_of};
 use super::kind::{EMBEDDED, Kind};
 use super::plant::{Plan, Planter};
 use super::relay::Relay;
-use super::wrap::{Burden, Burdened};
+use super::wrap::{Burden, burdened};
 use crate::targets::open_one;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, DurabilityClass};
@@ -77,11 +77,8 @@ impl Ground<'_> {
                 relay = Some(started);
                 driver
             }
-            Kind::ClientCpu => Box::new(Burdened {
-                inner: driver,
-                burden: Burden::Client(Duration::from_millis(1 + round % 3)),
-            }),
-            Kind::Table => Box::new(Burdened { inner: driver, burden: Burden::Table }),
+            Kind::ClientCpu => burdened(driver, Burden::Client(Duration::from_millis(1 + round % 3))),
+            Kind::Table => burdened(driver, Burden::Table),
             _ => driver,
         };
         let experiment = registry::find(if kind.writes() { "point-write" } else { "point-read" })?;

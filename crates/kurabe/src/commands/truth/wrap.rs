@@ -1,8 +1,8 @@
-//! Drivers around drivers: one whose client works hard for each request, one whose table has to be walked through.
+//! Hooks around sessions: one whose client works hard for each request, one whose table has to be walked through.
 
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Prepared, ServerFacts, Session, Support};
-use kurabe_core::observation::Endpoint;
+use kurabe_core::around::{Around, Hook};
+use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use std::collections::BTreeMap;
@@ -18,66 +18,34 @@ pub(super) enum Burden {
 }
 
 /// A driver with a burden.
-pub(super) struct Burdened {
-    pub(super) inner: Box<dyn Driver>,
-    pub(super) burden: Burden,
+pub(super) fn burdened(inner: Box<dyn Driver>, burden: Burden) -> Box<dyn Driver> {
+    Box::new(Around::new(inner, move || Burdened { burden, counts: BTreeMap::new(), reply: Reply::new() }))
 }
 
-impl Driver for Burdened {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.inner.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.inner.supports(operation)
-    }
-
-    fn prepared_statements(&self) -> Support {
-        self.inner.prepared_statements()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.inner.pipelining()
-    }
-
-    fn endpoint(&self) -> Endpoint {
-        self.inner.endpoint()
-    }
-
-    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let inner = self.inner.connect(options)?;
-        Ok(Box::new(BurdenedSession {
-            inner,
-            burden: self.burden,
-            counts: BTreeMap::new(),
-            reply: Reply::new(),
-        }))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.inner.namespace()
-    }
-}
-
-struct BurdenedSession {
-    inner: Box<dyn Session>,
+struct Burdened {
     burden: Burden,
     /// The count that goes before each operation.
     counts: BTreeMap<usize, Prepared>,
     reply: Reply,
 }
 
-impl Session for BurdenedSession {
-    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        let prepared = self.inner.prepare(operation)?;
+impl Hook for Burdened {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        let prepared = inner.prepare(operation)?;
         if let (Burden::Table, Operation::Get { collection, .. }) = (self.burden, operation) {
-            let count = self.inner.prepare(&Operation::Count { collection: collection.clone() })?;
+            let count = inner.prepare(&Operation::Count { collection: collection.clone() })?;
             self.counts.insert(prepared.0, count);
         }
         Ok(prepared)
     }
 
-    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
         if let Burden::Client(time) = self.burden {
             let began = Instant::now();
             while began.elapsed() < time {
@@ -85,19 +53,15 @@ impl Session for BurdenedSession {
             }
         }
         if let Some(count) = self.counts.get(&prepared.0) {
-            self.inner.execute(count, &[], &mut self.reply)?;
+            inner.execute(count, &[], &mut self.reply)?;
         }
-        self.inner.execute(prepared, parameters, out)
+        inner.execute(prepared, parameters, out)
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
+    fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
         if let Some(count) = self.counts.remove(&prepared.0) {
-            self.inner.release(count)?;
+            inner.release(count)?;
         }
-        self.inner.release(prepared)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.inner.close()
+        inner.release(prepared)
     }
 }

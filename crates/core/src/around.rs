@@ -1,0 +1,188 @@
+//! A driver around another: everything passes through, but for what a [`Hook`] does otherwise.
+//!
+//! Causes and differences are planted so (`kurabe truth`), and servers that lie, stall or forget in tests. There is one
+//! such driver, so that a method added to [`Driver`] or [`Session`] is passed on everywhere as soon as it is here.
+
+use crate::driver::{
+    ConnectOptions, ConnectTimes, Driver, DurabilityClass, Namespace, Prepared, ServerFacts, Session, Support,
+};
+use crate::error::Result;
+use crate::observation::Endpoint;
+use crate::operation::Operation;
+use crate::value::{Reply, Value};
+
+/// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
+pub trait Hook: Send {
+    /// As [`Session::prepare`].
+    ///
+    /// # Errors
+    /// As there.
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        inner.prepare(operation)
+    }
+
+    /// As [`Session::prepare_literal`].
+    ///
+    /// # Errors
+    /// As there.
+    fn prepare_literal(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        inner.prepare_literal(operation)
+    }
+
+    /// As [`Session::execute`].
+    ///
+    /// # Errors
+    /// As there.
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        inner.execute(prepared, parameters, out)
+    }
+
+    /// As [`Session::pipeline`].
+    ///
+    /// # Errors
+    /// As there.
+    fn pipeline(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut [Reply],
+    ) -> Result<()> {
+        inner.pipeline(prepared, parameters, out)
+    }
+
+    /// As [`Session::ask`].
+    ///
+    /// # Errors
+    /// As there.
+    fn ask(&mut self, inner: &mut dyn Session, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        inner.ask(page, last, out)
+    }
+
+    /// As [`Session::release`].
+    ///
+    /// # Errors
+    /// As there.
+    fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
+        inner.release(prepared)
+    }
+
+    /// What is done before the session is closed.
+    ///
+    /// # Errors
+    /// Any: the session is not closed in order then.
+    fn closing(&mut self, inner: &mut dyn Session) -> Result<()> {
+        let _ = inner;
+        Ok(())
+    }
+}
+
+/// A driver whose sessions have a hook each.
+pub struct Around<F> {
+    inner: Box<dyn Driver>,
+    hook: F,
+}
+
+impl<F, H> Around<F>
+where
+    F: Fn() -> H + Send + Sync,
+    H: Hook + 'static,
+{
+    /// Puts a hook, made by `hook`, around each session that `inner` opens.
+    pub fn new(inner: Box<dyn Driver>, hook: F) -> Self {
+        Self { inner, hook }
+    }
+}
+
+impl<F, H> Driver for Around<F>
+where
+    F: Fn() -> H + Send + Sync,
+    H: Hook + 'static,
+{
+    fn describe(&self) -> Result<ServerFacts> {
+        self.inner.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.inner.supports(operation)
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.inner.prepared_statements()
+    }
+
+    fn literals(&self) -> Support {
+        self.inner.literals()
+    }
+
+    fn pipelining(&self) -> Support {
+        self.inner.pipelining()
+    }
+
+    fn is_application(&self) -> bool {
+        self.inner.is_application()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.inner.endpoint()
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        self.inner.require_durability(class)
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let inner = self.inner.connect(options)?;
+        Ok(Box::new(Hooked { inner, hook: (self.hook)() }))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.inner.namespace()
+    }
+}
+
+struct Hooked<H> {
+    inner: Box<dyn Session>,
+    hook: H,
+}
+
+impl<H: Hook> Session for Hooked<H> {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.hook.prepare(&mut *self.inner, operation)
+    }
+
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.hook.prepare_literal(&mut *self.inner, operation)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        self.hook.execute(&mut *self.inner, prepared, parameters, out)
+    }
+
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        self.hook.pipeline(&mut *self.inner, prepared, parameters, out)
+    }
+
+    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        self.hook.ask(&mut *self.inner, page, last, out)
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.inner.connect_times()
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.hook.release(&mut *self.inner, prepared)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.hook.closing(&mut *self.inner)?;
+        self.inner.close()
+    }
+}
