@@ -46,6 +46,11 @@ impl Hook for Counted {
         inner.prepare(operation)
     }
 
+    fn prepare_literal(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        self.0.prepared.fetch_add(1, Ordering::Relaxed);
+        inner.prepare_literal(operation)
+    }
+
     fn execute(
         &mut self,
         inner: &mut dyn Session,
