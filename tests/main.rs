@@ -5,6 +5,7 @@ mod conformance;
 mod durability;
 mod observed;
 mod own;
+mod packets;
 mod program;
 mod sabotage;
 mod servers;

@@ -11,7 +11,7 @@ use std::process::Command;
 /// The engines with tables, users and passwords.
 pub(super) const SQL: [&str; 3] = ["mysql", "mariadb", "postgres"];
 /// Every engine that is a server.
-pub(super) const SERVERS: [&str; 7] =
+pub(crate) const SERVERS: [&str; 7] =
     ["mysql", "mariadb", "postgres", "memcached", "redis", "mongodb", "couchdb"];
 
 /// The end of a command line that makes a run as short as it can be.
@@ -57,7 +57,7 @@ pub(crate) fn skip(why: &str) -> bool {
 }
 
 /// Says what is not tested, whether or not servers must be there.
-pub(super) fn tell(why: &str) {
+pub(crate) fn tell(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped a part of {test}: {why}\n").as_bytes());
 }

@@ -199,7 +199,8 @@ pub struct InterfaceUse {
     pub speed: Option<u64>,
 }
 
-/// The TCP connections of the trial's clients to the server, from the kernel's own counters.
+/// The TCP connections of the trial's clients to the server, from the kernel's own counters. Those that were closed within
+/// the trial are not in it: where each request has a connection of its own, it is of the last ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WireUse {
     /// Connections that were open at the end.

@@ -1,0 +1,243 @@
+//! Bytes and segments of a trial, from the kernel's counters, against a capture of the packets themselves.
+//!
+//! Where the trial begins and ends in the capture is not a matter of clocks: datagrams of this test's own stand there
+//! between the packets, sent right before and right after the counters are read.
+
+mod capture;
+
+use crate::servers::common::{SERVERS, skip, tell};
+use crate::support::Answer;
+use capture::{Capture, Traffic};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
+use kurabe_core::run::{Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_engine::event::Event;
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::Runner;
+use kurabe_experiments::registry;
+use kurabe_observe::Watcher;
+use kurabe_testbed::{Server, testing};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// An acknowledgement may be put off for this long (`TCP_DELACK_MAX`): after it, what belongs to the time before is on
+/// the wire.
+const PUT_OFF: Duration = Duration::from_millis(250);
+
+/// Where the counters are read, between two datagrams each time.
+const MARKS: [&str; 4] = ["before the begin", "after the begin", "before the end", "after the end"];
+
+/// Sends a datagram that the capture sees.
+struct Marker {
+    socket: UdpSocket,
+    trial: AtomicU64,
+}
+
+impl Marker {
+    fn new() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        Self { socket, trial: AtomicU64::new(0) }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().unwrap().port()
+    }
+
+    fn mark(&self, which: usize) {
+        let trial = self.trial.load(std::sync::atomic::Ordering::Relaxed);
+        self.socket.send(text(trial, which).as_bytes()).unwrap();
+    }
+}
+
+fn text(trial: u64, which: usize) -> String {
+    format!("trial {trial}: {}", MARKS[which])
+}
+
+/// The watcher of every run, with marks around its readings.
+struct Marking {
+    watcher: Watcher,
+    marker: Arc<Marker>,
+}
+
+impl Observer for Marking {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+        std::thread::sleep(PUT_OFF);
+        self.marker.trial.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.marker.mark(0);
+        let watch = self.watcher.begin(endpoint);
+        self.marker.mark(1);
+        Box::new(Marked { watch, marker: Arc::clone(&self.marker) })
+    }
+}
+
+struct Marked {
+    watch: Box<dyn Watch>,
+    marker: Arc<Marker>,
+}
+
+impl Watch for Marked {
+    fn end(self: Box<Self>) -> Observation {
+        std::thread::sleep(PUT_OFF);
+        self.marker.mark(2);
+        let observation = self.watch.end();
+        self.marker.mark(3);
+        observation
+    }
+}
+
+/// One trial after the other of an experiment on a server, and what each saw of the wire.
+fn trials(
+    url: &str,
+    experiment: &str,
+    axes: &[(&str, AxisValue)],
+    requests: u64,
+    marker: &Arc<Marker>,
+) -> Vec<WireUse> {
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let targets = [Target { name: "it".to_owned(), driver, facts, claims: true, refused: None }];
+    let experiment = registry::find(experiment).unwrap();
+    let info = experiment.info();
+    let given = |name: &str| axes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let value = |axis: &kurabe_core::axis::AxisInfo| {
+        given(axis.name).unwrap_or_else(|| axis.parse(axis.default[0]).unwrap())
+    };
+    let operations: Vec<String> = info.operations.iter().map(|one| one.name.to_owned()).collect();
+    let spec = RunSpec {
+        own: None,
+        experiment: info.name.to_owned(),
+        targets: vec!["it".to_owned()],
+        axes: info.axes.iter().map(|axis| (axis.name.to_owned(), vec![value(axis)])).collect(),
+        requests: operations.iter().map(|name| (name.clone(), requests)).collect::<BTreeMap<_, _>>(),
+        operations,
+        duration_ns: None,
+        budget_ns: None,
+        rounds: 1,
+        seed: 1,
+        records: Some(300),
+        arrivals: None,
+        slo_ns: None,
+        durability: None,
+    };
+    let cells = cells(experiment, &spec, &targets).unwrap();
+    assert_eq!(cells[0].unavailable, None, "{url}");
+    let observer = Marking { watcher: Watcher::new(), marker: Arc::clone(marker) };
+    let runner = Runner {
+        experiment,
+        spec: &spec,
+        run: "packets",
+        targets: &targets,
+        cells: &cells,
+        began: Instant::now(),
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+        observer: Some(&observer),
+    };
+    let mut seen = Vec::new();
+    runner
+        .run(House::open_all(&targets, "packets").unwrap(), &[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                match &record.outcome {
+                    Outcome::Measured(measured) => {
+                        seen.push(measured.observed.as_ref().unwrap().wire.unwrap());
+                    }
+                    Outcome::Failed { reason, .. } => panic!("{url}: {reason}"),
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    seen
+}
+
+/// What the capture holds between a trial's readings; none where a packet came while one was made, and so may be in it
+/// or not.
+fn captured(capture: &Capture, trial: u64) -> Option<Traffic> {
+    let between = |from, to| capture.between(&text(trial, from), &text(trial, to));
+    let clear = between(0, 1).packets == 0 && between(2, 3).packets == 0;
+    clear.then(|| between(1, 2))
+}
+
+fn compare(server: &Server, experiment: &str, axes: &[(&str, AxisValue)], requests: u64) -> Option<()> {
+    let marker = Arc::new(Marker::new());
+    let running = capture::start(server.port(), marker.port())?;
+    let seen = trials(server.url(), experiment, axes, requests, &marker);
+    let last = text(marker.trial.load(std::sync::atomic::Ordering::Relaxed), 3);
+    let capture = running.stop(&last);
+    let mut compared = 0;
+    for (trial, wire) in (1..).zip(&seen) {
+        let Some(traffic) = captured(&capture, trial) else { continue };
+        let what = format!("{} {experiment} {axes:?}, trial {trial}: {traffic:?} {wire:?}", server.url());
+        assert_eq!((wire.sent_bytes, wire.received_bytes), (traffic.sent, traffic.received), "{what}");
+        assert_eq!(
+            (wire.segments_out, wire.segments_in),
+            (traffic.segments_out, traffic.segments_in),
+            "{what}"
+        );
+        assert_eq!(
+            (wire.connections, wire.retransmits > 0),
+            (traffic.connections, traffic.again > 0),
+            "{what}"
+        );
+        assert!(traffic.sent > requests && traffic.received > requests, "{what}");
+        compared += 1;
+    }
+    // Some drivers watch their server over connections of their own, whose packets may meet a reading.
+    assert!(compared * 2 > seen.len(), "{compared} of {} trials could be compared", seen.len());
+    Some(())
+}
+
+fn on_every_engine(compare: impl Fn(&Server) -> Option<()>) {
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        skip("tcpdump is not installed");
+        return;
+    }
+    for engine in SERVERS {
+        let Some(server) = testing::server(engine) else { continue };
+        if compare(&server).is_none() {
+            tell("tcpdump may not capture here: that takes root, or CAP_NET_RAW");
+            return;
+        }
+    }
+}
+
+#[test]
+fn small_requests_of_several_clients_are_counted_as_a_packet_capture_counts_them() {
+    on_every_engine(|server| compare(server, "point-read", &[("clients", AxisValue::Number(3))], 300));
+}
+
+/// A packet that is captured on loopback may be several segments in one, which only the card of a real network would cut.
+/// So this has a network of its own, where each packet is a segment, of the size that they have on Ethernet.
+#[test]
+fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_them() {
+    const ALONE: &str = "ip link set dev lo mtu 1500 gso_max_segs 1 up && exec \"$0\" \"$@\"";
+    let within = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", ALONE]).arg(program).stdin(Stdio::null());
+        command
+    };
+    if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
+        tell("a network of its own cannot be made here: that takes root, unshare and a recent ip");
+        return;
+    }
+    let mut command = within(&std::env::current_exe().unwrap());
+    let output =
+        command.args(["--exact", "packets::within_a_network_of_its_own", "--ignored"]).output().unwrap();
+    assert!(output.status.success(), "{:?}", Answer::of(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
+}
+
+#[test]
+#[ignore = "the test above runs it in a network of its own"]
+fn within_a_network_of_its_own() {
+    let axes = [("payload", AxisValue::Number(300_000)), ("clients", AxisValue::Number(1))];
+    on_every_engine(|server| compare(server, "session", &axes, 30));
+}
