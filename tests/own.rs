@@ -322,3 +322,89 @@ fn pgbench_gives_the_same_values_for_the_same_expressions() {
     let answer = run(&place, &path, &["--requests", "3", "--rounds", "1", server.url()]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }
+
+#[test]
+fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
+    let place = Place::new();
+    let servers = sql_servers();
+    let targets: Vec<&str> = servers.iter().map(Server::url).collect();
+    for name in ["point-select", "read-only", "read-write"] {
+        let suite = format!("{}/../../suites/sysbench-{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(suite).unwrap();
+        // What would be given on the command line stands in the file too, and one of the two must go.
+        let lines = text
+            .lines()
+            .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
+        let path = file(&place, "suite.toml", &lines.collect::<Vec<_>>().join("\n"));
+        let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=2000"];
+        let answer = run(&place, &path, &[&rest[..], &targets].concat());
+        assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
+        let report = place.report();
+        assert_eq!(cells(&report).len(), targets.len() * 2 + 1, "{name}");
+        for cell in cells(&report) {
+            assert_eq!(cell["status"], "ok", "{name}: {cell:#}");
+            let of = |what: &str| cell["verified"][what].as_u64().unwrap();
+            if name == "read-write" {
+                // The rows that went came back, and none is counted as one more.
+                assert_eq!(of("writes"), 0, "{cell:#}");
+            } else {
+                assert!(of("reads") >= 160, "{name}: {cell:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_else_fail() {
+    let place = Place::new();
+    let Some(server) = testing::server("mysql") else { return };
+    let text = |retry: &str| {
+        format!(
+            "axes.clients = [4]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 0 }} }}\n\
+             [collection.log]\nfields = {{ a = 'int', b = 'int' }}\n\
+             [transaction.t]\n{retry}\ndraw = {{ one = {{ row = 'a' }}, other = {{ row = 'a' }} }}\nsteps = [\n'begin',\n\
+             {{ insert = 'log', values = {{ a = ':one', b = ':other' }} }},\n\
+             {{ sql = 'UPDATE {{a}} SET n = n + 1 WHERE id = :one', affected = 1 }},\n\
+             {{ sql = 'UPDATE {{a}} SET n = n + 1 WHERE id = :other', affected = 1 }},\n'commit' ]\n"
+        )
+    };
+    let rest = ["--requests", "400", "--rounds", "1", server.url()];
+    let answer = run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // What was rolled back is not counted on the server either.
+    for cell in cells(&place.report()) {
+        assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
+        assert!(cell["verified"]["writes"].as_u64().unwrap() >= 400, "{cell:#}");
+    }
+    let answer = run(&place, &file(&place, "meet.toml", &text("")), &rest);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    assert!(answer.out.contains("Deadlock"), "{answer:?}");
+    let answer = run(&place, &file(&place, "meet.toml", &text("retry = 1213")), &rest);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("list of the server's codes"), "{answer:?}");
+}
+
+#[test]
+fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
+    let place = Place::new();
+    let good = "[collection.a]\nrows = 30\nkey = 'id'\nfields = { id = 'int', c = { type = 'text', max = 6, template = '##-@-#' } }\n\
+                [transaction.t]\ndraw.id = { row = 'a' }\ndraw.last = ':id + 9'\ndraw.wanted = 'least(10, 31 - :id)'\n\
+                draw.c = { template = '@@#é' }\nsteps = [\n\
+                { sql = \"SELECT c FROM {a} WHERE id BETWEEN :id AND :last AND c GLOB '[0-9][0-9]-[a-z]-[0-9]'\", rows = ':wanted' },\n\
+                { sql = \"SELECT 1 WHERE :c GLOB '[a-z][a-z][0-9]é'\", rows = 1 },\n\
+                { get = 'a', key = ':id', fields = ['c'] } ]\n";
+    let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
+    let answer = run(&place, &file(&place, "rows.toml", good), &rest);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for (from, to, code, part) in [
+        ("31 - :id", "32 - :id", 4, "rows came where"),
+        ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is no number of rows"),
+        ("':wanted'", "':wnated'", 2, "there is no variable 'wnated'; did you mean 'wanted'?"),
+        ("'##-@-#' }", "'##-@-##' }", 2, "a length of 7 does not fit 'max' 6"),
+        ("type = 'text', max = 6, template", "type = 'int', template", 2, "a number has no 'template'"),
+    ] {
+        let answer = run(&place, &file(&place, "rows.toml", &good.replacen(from, to, 1)), &rest);
+        assert_eq!(answer.code, Some(code), "{to}: {answer:?}");
+        assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{to}: {part}");
+    }
+}

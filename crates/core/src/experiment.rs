@@ -255,6 +255,11 @@ pub trait Transaction: Send {
     fn rows_written(&self) -> u64 {
         0
     }
+
+    /// How often it was begun again after an error that asks for it, so far; each time within the `run` that it was.
+    fn retries(&self) -> u64 {
+        0
+    }
 }
 
 /// When a trial's measured phase ends: at whichever comes first.

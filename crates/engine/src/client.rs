@@ -61,6 +61,7 @@ pub(crate) struct Outcome {
     pub(crate) connections: Connections,
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
+    pub(crate) retries: u64,
     pub(crate) error: Option<Error>,
 }
 
@@ -91,6 +92,7 @@ impl<'a> Worker<'a> {
             checks: Histogram::new(),
             connections: Connections::default(),
             paced: None,
+            retries: 0,
             error: None,
         };
         Self { shared, transaction, session: None, quota, outcome }
@@ -181,6 +183,7 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         // Those of the warm-up are in no figure.
         self.outcome.connections = Connections::default();
+        let retries = self.transaction.retries();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
             let mut paced = Box::new(Paced::new());
@@ -195,6 +198,7 @@ impl<'a> Worker<'a> {
             measured
         };
         self.outcome.done.completed += self.outcome.completed;
+        self.outcome.retries = self.transaction.retries() - retries;
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

@@ -140,7 +140,7 @@ impl Trial<'_> {
             completed: figures.completed,
             failed: figures.failed,
             dropped,
-            retries: 0,
+            retries: figures.retries,
             warmup: figures.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: cpu.as_nanos() as u64,
@@ -284,6 +284,7 @@ struct Figures {
     offered: u64,
     completed: u64,
     failed: u64,
+    retries: u64,
     mismatches: u64,
     /// Clients that had anything to do: fewer than all where there are fewer requests than clients.
     at_work: u32,
@@ -303,6 +304,7 @@ impl Figures {
             offered: 0,
             completed: 0,
             failed: 0,
+            retries: 0,
             mismatches: 0,
             at_work: 0,
             elapsed: Duration::ZERO,
@@ -318,6 +320,7 @@ impl Figures {
             sum.offered += outcome.offered;
             sum.completed += outcome.completed;
             sum.failed += outcome.failed;
+            sum.retries += outcome.retries;
             sum.at_work += u32::from(outcome.offered > 0);
             sum.elapsed += outcome.elapsed;
             sum.service.merge(&outcome.service);

@@ -1,6 +1,6 @@
 //! Whether an answer is what the workload says that it must be.
 
-use super::declared::Execute;
+use super::declared::{Execute, Wanted};
 use super::slot::{Slot, operand};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
@@ -11,14 +11,16 @@ use kurabe_core::{Error, Result};
 /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying of which step, and what came instead.
 #[inline]
 pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result<()> {
-    if let Some((least, most)) = execute.rows {
+    if let Some(wanted) = execute.rows {
         let rows = reply.rows() as u64;
+        let (least, most) = bounds(wanted, execute, slots)?;
         if !(least..=most).contains(&rows) {
             return Err(wrong(execute, &format!("{rows} rows came where {} must", range(least, most))));
         }
     }
-    if let Some((least, most)) = execute.affected {
+    if let Some(wanted) = execute.affected {
         let rows = reply.affected();
+        let (least, most) = bounds(wanted, execute, slots)?;
         if !(least..=most).contains(&rows) {
             return Err(wrong(
                 execute,
@@ -43,6 +45,19 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result
         }
     }
     Ok(())
+}
+
+fn bounds(wanted: Wanted, execute: &Execute, slots: &[Slot]) -> Result<(u64, u64)> {
+    match wanted {
+        Wanted::Range(least, most) => Ok((least, most)),
+        Wanted::Variable(slot) => match slots.get(slot).map(Slot::value) {
+            Some(Value::Int(rows @ 0..)) => Ok((rows.unsigned_abs(), rows.unsigned_abs())),
+            value => {
+                let what = value.map_or_else(|| "nothing".to_owned(), shown);
+                Err(wrong(execute, &format!("{what} is no number of rows")))
+            }
+        },
+    }
 }
 
 #[cold]

@@ -184,6 +184,8 @@ pub(super) enum Source {
     List(Vec<Constant>),
     /// Text of so many characters, unlike any other.
     Text(usize),
+    /// Text after a pattern.
+    Template(String),
     /// Numbers from the first on, shared out to all clients.
     Sequence(i64),
 }
@@ -194,6 +196,8 @@ pub(super) struct Program {
     pub(super) name: String,
     pub(super) weight: u64,
     pub(super) steps: Vec<Step>,
+    /// The server's own codes of errors after which it is rolled back and begun again.
+    pub(super) retry: Vec<String>,
 }
 
 /// A step of a transaction. Steps that jump go forward only.
@@ -220,15 +224,24 @@ pub(super) enum Step {
     Jump(usize),
 }
 
+/// How many rows an answer must be of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted {
+    /// The fewest and the most.
+    Range(u64, u64),
+    /// As many as this variable says.
+    Variable(usize),
+}
+
 /// One request with what must come of it.
 #[derive(Debug)]
 pub(super) struct Execute {
     pub(super) request: Request,
     pub(super) parameters: Vec<Parameter>,
-    /// The fewest and the most rows that may come.
-    pub(super) rows: Option<(u64, u64)>,
-    /// The fewest and the most rows that may be changed.
-    pub(super) affected: Option<(u64, u64)>,
+    /// How many rows must come.
+    pub(super) rows: Option<Wanted>,
+    /// How many rows must be changed.
+    pub(super) affected: Option<Wanted>,
     /// Columns of every row that comes, and what they must be.
     pub(super) fields: Vec<(usize, Operand)>,
     /// Columns of the first row, and the variables that keep them.

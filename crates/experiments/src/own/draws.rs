@@ -7,8 +7,8 @@ use super::section::{Section, variable};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-const HOW: [&str; 9] =
-    ["uniform", "zipfian", "gaussian", "exponential", "sequence", "list", "file", "text", "row"];
+const HOW: [&str; 10] =
+    ["uniform", "zipfian", "gaussian", "exponential", "sequence", "list", "file", "text", "template", "row"];
 /// The longest text that is drawn.
 const MOST_TEXT: i64 = 10_000_000;
 /// pgbench's example, and a skew as it is met in the field.
@@ -152,6 +152,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),
         "sequence" => Source::Sequence(section.number(how)?.unwrap_or(1)),
         "list" => Source::List(section.constants(how)?.unwrap_or_default()),
+        "template" => Source::Template(section.text(how)?.unwrap_or_default().to_owned()),
         "text" => {
             let length = section.number(how)?.filter(|n| (1..=MOST_TEXT).contains(n));
             Source::Text(length.ok_or_else(|| section.error("'text' is a length out of range"))? as usize)

@@ -119,7 +119,7 @@ fn kind_of(name: &str, max: Option<u32>) -> Fault<FieldType> {
 }
 
 fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> {
-    const HOW: [&str; 7] = ["sequence", "every", "uniform", "length", "list", "value", "null"];
+    const HOW: [&str; 8] = ["sequence", "every", "uniform", "length", "template", "list", "value", "null"];
     let section = Section::new(table, place, &[&["type", "max"], &HOW[..]].concat())?;
     let name = section.text("type")?.ok_or_else(|| section.error("its 'type' is not named"))?;
     let max = section.number("max")?.map(|max| u32::try_from(max).ok().filter(|max| *max > 0));
@@ -138,8 +138,8 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
             );
         }
     };
-    if is_number && generator == "length" {
-        return Err(section.error("a number has no 'length'"));
+    if is_number && matches!(generator, "length" | "template") {
+        return Err(section.error(format!("a number has no '{generator}'")));
     }
     if !is_number && matches!(generator, "sequence" | "every" | "uniform") {
         return Err(section.error(format!("only numbers are made by '{generator}'")));
@@ -152,6 +152,7 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
             .counts("length")?
             .filter(|(_, most)| *most <= MOST_LENGTH as u64)
             .map(|(least, most)| Generator::Length(least as usize, most as usize)),
+        "template" => section.text("template")?.map(|pattern| Generator::Template(pattern.to_owned())),
         "list" => section.constants("list")?.map(Generator::List),
         "null" => Some(Generator::Always(super::declared::Constant::Null)),
         _ => {
@@ -160,8 +161,13 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
         }
     };
     let made = made.ok_or_else(|| section.error(format!("'{generator}' is out of range")))?;
-    if let (FieldType::Text { max } | FieldType::Bytes { max }, Generator::Length(_, most)) = (kind, &made)
-        && *most > max as usize
+    let most = match &made {
+        Generator::Length(_, most) => *most,
+        Generator::Template(pattern) => pattern.chars().count(),
+        _ => 0,
+    };
+    if let FieldType::Text { max } | FieldType::Bytes { max } = kind
+        && most > max as usize
     {
         return Err(section.error(format!("a length of {most} does not fit 'max' {max}")));
     }

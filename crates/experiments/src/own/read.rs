@@ -125,10 +125,17 @@ fn transaction(
     write: bool,
 ) -> Fault<Program> {
     let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
-    let section = Section::new(table, place, &["weight", "draw", "steps"])?;
+    let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
     let weight = section.number("weight")?.unwrap_or(1);
     let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
     let weight = weight.ok_or_else(|| section.error("'weight' is out of range"))?;
+    let retry = section.get("retry").map(|value| {
+        let codes = value.as_array().filter(|codes| !codes.is_empty());
+        let code = |value: &Value| value.as_str().map(str::to_owned);
+        codes.and_then(|codes| codes.iter().map(code).collect::<Option<Vec<_>>>())
+    });
+    let what = "'retry' is not a list of the server's codes of errors, such as [\"40001\"]";
+    let retry = retry.unwrap_or_else(|| Some(Vec::new())).ok_or_else(|| section.error(what))?;
     let mut made = Vec::new();
     if let Some(table) = section.table("draw")? {
         draws::draws(table, &section.place, declared, values, &mut made)?;
@@ -139,7 +146,7 @@ fn transaction(
         let place = format!("{}, step {number}", section.place);
         made.push(steps::step(value, &place, declared, write, ENGINES)?);
     }
-    Ok(Program { name: name_of(name), weight, steps: made })
+    Ok(Program { name: name_of(name), weight, steps: made, retry })
 }
 
 impl Declared {

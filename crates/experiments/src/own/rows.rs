@@ -17,6 +17,8 @@ pub(super) enum Generator {
     Uniform(i64, i64),
     /// Text or bytes of a length, from the least to the most.
     Length(usize, usize),
+    /// Text after a pattern.
+    Template(String),
     /// One of these, each equally likely.
     List(Vec<Constant>),
     /// Always the same.
@@ -73,6 +75,10 @@ impl Rows {
                 }
                 column.bytes()
             }
+            Generator::Template(pattern) => {
+                template(pattern, &mut rng(), out);
+                column.bytes()
+            }
             Generator::List(values) => {
                 let value = values.get(rng().below(values.len() as u64) as usize);
                 column.constant(value.unwrap_or(&Constant::Null), out)
@@ -118,6 +124,31 @@ fn content_kind(kind: FieldType) -> Kind {
     }
 }
 
+/// Writes a text after a pattern: each `#` becomes a digit and each `@` a lower case letter, all equally likely; what else
+/// there is stays.
+pub(super) fn template(pattern: &str, rng: &mut Rng, out: &mut Vec<u8>) {
+    out.clear();
+    // A draw has 64 bits, enough for many digits: the remainder's part of it is used up place by place.
+    let (mut drawn, mut left) = (0, 0_u64);
+    for byte in pattern.bytes() {
+        let (first, choices) = match byte {
+            b'#' => (b'0', 10),
+            b'@' => (b'a', 26),
+            other => {
+                out.push(other);
+                continue;
+            }
+        };
+        // What is left is kept large beside the choices, so that none is likelier than another by more than one in a million.
+        if left < 26_000_000 {
+            (drawn, left) = (rng.next_u64(), u64::MAX);
+        }
+        out.push(first + (drawn % choices) as u8);
+        drawn /= choices;
+        left /= choices;
+    }
+}
+
 /// The most bytes that a field of this generator has.
 pub(super) fn most_bytes(generator: &Generator) -> u64 {
     let length = |value: &Constant| match value {
@@ -126,6 +157,7 @@ pub(super) fn most_bytes(generator: &Generator) -> u64 {
     };
     match generator {
         Generator::Length(_, most) => *most as u64,
+        Generator::Template(pattern) => pattern.len() as u64,
         Generator::List(values) => values.iter().map(length).max().unwrap_or(0),
         Generator::Always(value) => length(value),
         _ => 8,
@@ -137,6 +169,25 @@ mod tests {
     use super::*;
     use kurabe_core::value::Value;
     use std::fmt::Write as _;
+
+    #[test]
+    fn a_template_keeps_its_signs_and_draws_each_digit_and_letter() {
+        let mut rng = Rng::new(1);
+        let mut out = Vec::new();
+        let mut digits = [0_u32; 10];
+        for _ in 0..1_000 {
+            template("###########-@#é", &mut rng, &mut out);
+            let text = std::str::from_utf8(&out).unwrap();
+            assert_eq!((text.len(), &text[11..12], &text[14..]), (16, "-", "é"));
+            assert!(text.as_bytes()[12].is_ascii_lowercase());
+            for digit in text.bytes().filter(u8::is_ascii_digit) {
+                digits[usize::from(digit - b'0')] += 1;
+            }
+        }
+        assert_eq!(digits.iter().sum::<u32>(), 12_000);
+        // 1,200 of each are expected, with a deviation of 33.
+        assert!(digits.iter().all(|n| (1_000..1_400).contains(n)), "{digits:?}");
+    }
 
     #[test]
     fn the_first_rows_of_a_seed_never_change() {

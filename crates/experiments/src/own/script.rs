@@ -72,7 +72,7 @@ pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
             let name = name_of(stem.strip_suffix(".sql").unwrap_or(stem));
-            declared.programs.push(Program { name, weight: file.weight, steps });
+            declared.programs.push(Program { name, weight: file.weight, steps, retry: Vec::new() });
         }
     }
     let names: Vec<&str> = declared.programs.iter().map(|program| program.name.as_str()).collect();

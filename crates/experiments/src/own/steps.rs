@@ -1,7 +1,7 @@
 //! The steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
 use super::declared::{
-    Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, variables,
+    Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, Wanted, variables,
 };
 use super::expression::Expr;
 use super::place::{Fault, fault};
@@ -227,8 +227,8 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
             .error(format!("{name} was there before and is only read"))
             .hint("say 'write = true' of the table"));
     }
-    let one = Some((1, 1));
-    let (rows, affected) = (section.counts("rows")?, section.counts("affected")?);
+    let one = Some(Wanted::Range(1, 1));
+    let (rows, affected) = (wanted(section, "rows", declared)?, wanted(section, "affected", declared)?);
     let execute = Execute::plain(request, &section.place);
     let mut execute = Execute {
         parameters,
@@ -247,6 +247,17 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
     };
     answers(section, &columns, declared, &mut execute)?;
     Ok(execute)
+}
+
+/// A number of rows, two, or a variable that holds it.
+fn wanted(section: &Section<'_>, key: &str, declared: &Declared) -> Fault<Option<Wanted>> {
+    match section.get(key).and_then(Value::as_str).and_then(|text| text.strip_prefix(':')) {
+        Some(name) => {
+            let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
+            Ok(Some(Wanted::Variable(slot)))
+        }
+        None => Ok(section.counts(key)?.map(|(least, most)| Wanted::Range(least, most))),
+    }
 }
 
 fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&str]) -> Fault<Execute> {
@@ -302,8 +313,8 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
         execute.parameters.push(Parameter { operand: Operand::Variable(slot), is_time: false });
     }
-    execute.rows = section.counts("rows")?;
-    execute.affected = section.counts("affected")?;
+    execute.rows = wanted(section, "rows", declared)?;
+    execute.affected = wanted(section, "affected", declared)?;
     for (key, into) in [("adds", &mut execute.adds), ("removes", &mut execute.removes)] {
         *into = section.text(key)?.map(find).transpose().map_err(|error| error.context(&section.place))?;
     }

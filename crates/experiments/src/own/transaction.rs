@@ -3,6 +3,7 @@
 use super::check;
 use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
 use super::evaluate::{Datum, Scope, truth, whole};
+use super::rows::template;
 use super::slot::{Slot, parameter};
 use super::workload::Shared;
 use crate::content::{Content, Kind};
@@ -17,10 +18,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// One request of a client.
-struct Statement {
+/// After so many repeats one after the other an error is final.
+const MOST_RETRIES: u32 = 100;
+
+/// What is asked of a database, in however many steps.
+struct Asked {
     operation: Operation,
     prepared: Option<Prepared>,
+}
+
+/// One request of a client.
+struct Statement {
+    /// The number of what it asks.
+    asked: usize,
     reply: Reply,
 }
 
@@ -40,8 +50,13 @@ struct State {
     scratch: Vec<u8>,
     /// How often each variable in sequence was drawn, by its slot.
     drawn: Vec<i64>,
+    /// Each operation once, so that it is prepared once.
+    asked: Vec<Asked>,
     /// By transaction and step; none where the step asks nothing.
     statements: Vec<Vec<Option<Statement>>>,
+    /// The number of the operation that takes a transaction back, where one may have to be.
+    rollback: Option<usize>,
+    retries: u64,
     parameters: Vec<Value<'static>>,
     program: usize,
     at: usize,
@@ -56,16 +71,27 @@ struct State {
 impl OwnTransaction {
     pub(super) fn new(shared: &Arc<Shared>, once: bool, client: Client) -> Self {
         let declared = &shared.declared;
-        let statement = |step: &Step| match step {
-            Step::Execute(execute) => Some(Statement {
-                operation: execute.request.operation(&shared.homes, &execute.place),
-                prepared: None,
-                reply: Reply::new(),
-            }),
+        let mut asked: Vec<Asked> = Vec::new();
+        let mut number = |operation: Operation| {
+            asked.iter().position(|known| same(&known.operation, &operation)).unwrap_or_else(|| {
+                asked.push(Asked { operation, prepared: None });
+                asked.len() - 1
+            })
+        };
+        let mut statement = |step: &Step| match step {
+            Step::Execute(execute) => {
+                let asked = number(execute.request.operation(&shared.homes, &execute.place));
+                Some(Statement { asked, reply: Reply::new() })
+            }
             _ => None,
         };
-        let statements =
-            declared.programs.iter().map(|program| program.steps.iter().map(statement).collect()).collect();
+        let statements = declared
+            .programs
+            .iter()
+            .map(|program| program.steps.iter().map(&mut statement).collect())
+            .collect();
+        let retried = declared.programs.iter().any(|program| !program.retry.is_empty());
+        let rollback = retried.then(|| number(Operation::Rollback));
         let mut slots: Vec<Slot> = shared.initial.iter().map(Slot::of).collect();
         let mut give = |name: &str, value: i64| {
             if let Some(slot) = declared.variables.find(name) {
@@ -87,7 +113,10 @@ impl OwnTransaction {
             now: declared.variables.find(super::declared::NOW),
             contents,
             scratch: Vec::new(),
+            asked,
             statements,
+            rollback,
+            retries: 0,
             parameters: Vec::new(),
             program: 0,
             at: 0,
@@ -130,8 +159,8 @@ impl Transaction for OwnTransaction {
         if !self.once {
             return Ok(());
         }
-        for statement in self.state.statements.iter_mut().flatten().flatten() {
-            statement.prepared = Some(session.prepare(&statement.operation)?);
+        for asked in &mut self.state.asked {
+            asked.prepared = Some(session.prepare(&asked.operation)?);
         }
         Ok(())
     }
@@ -171,7 +200,10 @@ impl Transaction for OwnTransaction {
             return Err(error);
         }
         let program = &self.shared.declared.programs[self.state.program];
-        self.state.run(program, self.once, session)
+        if program.retry.is_empty() {
+            return self.state.run(program, self.once, session);
+        }
+        self.state.run_again(program, self.once, session)
     }
 
     #[inline]
@@ -182,6 +214,10 @@ impl Transaction for OwnTransaction {
 
     fn rows_written(&self) -> u64 {
         self.state.written
+    }
+
+    fn retries(&self) -> u64 {
+        self.state.retries
     }
 }
 
@@ -205,6 +241,10 @@ impl State {
                     content.write(key, 0, &mut self.scratch);
                     self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
                 }
+            }
+            Source::Template(pattern) => {
+                template(pattern, &mut self.rng, &mut self.scratch);
+                self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
             }
             Source::Sequence(first) => {
                 let number = self.drawn[slot] * self.client.count as i64 + self.client.index as i64;
@@ -245,21 +285,36 @@ impl State {
         Ok(())
     }
 
+    /// Runs it until it succeeds, as long as what the server says asks for another try.
+    fn run_again(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
+        let begin = self.at;
+        for _ in 0..MOST_RETRIES {
+            let Err(error) = self.run(program, once, session) else { return Ok(()) };
+            if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
+                return Err(error);
+            }
+            if let Some(asked) = self.rollback.and_then(|number| self.asked.get(number)) {
+                // Some engines have taken it back themselves; they are content to be asked again.
+                ask(asked, once, session, &[], &mut Reply::new())?;
+            }
+            self.retries += 1;
+            self.at = begin;
+            self.ran.clear();
+        }
+        self.run(program, once, session)
+    }
+
     #[inline]
     fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
-        let Self { statements, slots, parameters, ran, program, at, .. } = self;
+        let Self { asked, statements, slots, parameters, ran, program, at, .. } = self;
         let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step without its statement"));
         };
         let mut values: Vec<Value<'_>> = std::mem::take(parameters);
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, slots)));
-        let reply = &mut statement.reply;
-        let done = match &statement.prepared {
-            Some(prepared) if once => session.execute(prepared, &values, reply),
-            _ => session.prepare(&statement.operation).and_then(|prepared| {
-                session.execute(&prepared, &values, reply)?;
-                session.release(prepared)
-            }),
+        let done = match asked.get(statement.asked) {
+            Some(asked) => ask(asked, once, session, &values, &mut statement.reply),
+            None => Err(Error::new(ErrorKind::Internal, "a statement that asks nothing")),
         };
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
@@ -309,6 +364,35 @@ impl State {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether two steps ask the same, so that one prepared statement serves both.
+fn same(one: &Operation, other: &Operation) -> bool {
+    match (one, other) {
+        // Where they stand in the file is not asked of the database.
+        (Operation::Raw { statement: one }, Operation::Raw { statement: other }) => {
+            one.texts == other.texts && one.parameters == other.parameters
+        }
+        (one, other) => one == other,
+    }
+}
+
+#[inline]
+fn ask(
+    asked: &Asked,
+    once: bool,
+    session: &mut dyn Session,
+    values: &[Value<'_>],
+    reply: &mut Reply,
+) -> Result<()> {
+    match &asked.prepared {
+        Some(prepared) if once => session.execute(prepared, values, reply),
+        _ => {
+            let prepared = session.prepare(&asked.operation)?;
+            session.execute(&prepared, values, reply)?;
+            session.release(prepared)
+        }
     }
 }
 
