@@ -2,10 +2,12 @@
 //!
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+//! `suites [OPTIONS]`: whole transactions beside pgbench and sysbench, at what they send and how many a second.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
 mod peers;
+mod suites;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +19,8 @@ pub fn run(args: &[String]) -> Outcome {
         Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
         Some("aa") => aa::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
-        _ => Err("which? There are: overhead, aa, peers".to_owned()),
+        Some("suites") => suites::run(&args[1..]),
+        _ => Err("which? There are: overhead, aa, peers, suites".to_owned()),
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod ours;
 mod process;
-mod server;
+pub mod server;
 mod table;
 mod tools;
 

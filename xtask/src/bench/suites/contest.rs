@@ -1,0 +1,250 @@
+//! The workloads, each with the tool that it comes from.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::super::peers::server::Server as Throwaway;
+
+/// pgbench's scale: more branches than there are clients, so that they seldom wait for each other.
+const SCALE: &str = "10";
+/// The rows of sysbench's table, in its words and in ours.
+const ROWS: &str = "100000";
+
+/// Where a server is reached.
+pub struct Server {
+    pub url: String,
+    pub host: String,
+    pub port: String,
+}
+
+impl Server {
+    pub fn of(server: &Throwaway) -> Self {
+        Self { url: server.url.clone(), host: server.host.clone(), port: server.port.clone() }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Tool,
+    Ours,
+}
+
+#[derive(Clone, Copy)]
+pub enum Length {
+    Time(Duration),
+    Transactions(u64),
+}
+
+pub struct Contest {
+    pub name: &'static str,
+    pub tool: &'static str,
+    pub engines: &'static [&'static str],
+    pub load: fn(&Server) -> Option<Command>,
+    pub clean: fn(&Server) -> Option<Command>,
+    pub command: fn(&Server, clients: u32, Length) -> Command,
+    pub read: fn(&str) -> Option<f64>,
+    /// The suite, where it is one of ours and not pgbench's script as it is.
+    suite: Option<&'static str>,
+}
+
+const SQL: &[&str] = &["postgres", "mysql", "mariadb"];
+
+pub const CONTESTS: &[Contest] = &[
+    Contest {
+        name: "TPC-B",
+        tool: "pgbench",
+        engines: &["postgres"],
+        load: |server| {
+            let mut command = Command::new("pgbench");
+            command.args(["-i", "-q", "-s", SCALE, &server.url]);
+            Some(command)
+        },
+        clean: |server| {
+            let mut command = Command::new("pgbench");
+            command.args(["-i", "-I", "d", &server.url]);
+            Some(command)
+        },
+        command: |server, clients, length| {
+            let mut command = Command::new("pgbench");
+            let clients = clients.to_string();
+            command.args(["-n", "-M", "prepared", "-c", &clients, "-j", &clients]);
+            match length {
+                Length::Time(time) => command.args(["-T", &time.as_secs().to_string()]),
+                Length::Transactions(number) => command.args(["-t", &number.to_string()]),
+            };
+            command.arg(&server.url);
+            command
+        },
+        read: |said| {
+            let rate = said.lines().find_map(|line| line.strip_prefix("tps = "))?;
+            rate.split(' ').next()?.parse().ok()
+        },
+        suite: None,
+    },
+    Contest {
+        name: "oltp_point_select",
+        tool: "sysbench",
+        engines: SQL,
+        load: |server| Some(sysbench_prepare(server)),
+        clean: |server| Some(sysbench_cleanup(server)),
+        command: |server, clients, length| sysbench_run("oltp_point_select", server, clients, length),
+        read: read_sysbench,
+        suite: Some("suites/sysbench-point-select.toml"),
+    },
+    Contest {
+        name: "oltp_read_only",
+        tool: "sysbench",
+        engines: SQL,
+        load: |server| Some(sysbench_prepare(server)),
+        clean: |server| Some(sysbench_cleanup(server)),
+        command: |server, clients, length| sysbench_run("oltp_read_only", server, clients, length),
+        read: read_sysbench,
+        suite: Some("suites/sysbench-read-only.toml"),
+    },
+    Contest {
+        name: "oltp_read_write",
+        tool: "sysbench",
+        engines: SQL,
+        load: |server| Some(sysbench_prepare(server)),
+        clean: |server| Some(sysbench_cleanup(server)),
+        command: |server, clients, length| sysbench_run("oltp_read_write", server, clients, length),
+        read: read_sysbench,
+        suite: Some("suites/sysbench-read-write.toml"),
+    },
+];
+
+fn sysbench(script: &str, server: &Server) -> Command {
+    let mut command = Command::new("sysbench");
+    command.args([script, "--rand-type=uniform"]).arg(format!("--table_size={ROWS}"));
+    if server.url.starts_with("postgres") {
+        command.args(["--db-driver=pgsql", "--pgsql-user=kurabe", "--pgsql-db=kurabe"]);
+        command.arg(format!("--pgsql-host={}", server.host)).arg(format!("--pgsql-port={}", server.port));
+    } else {
+        command.args(["--db-driver=mysql", "--mysql-user=root", "--mysql-db=kurabe"]);
+        command.arg(format!("--mysql-host={}", server.host)).arg(format!("--mysql-port={}", server.port));
+    }
+    command
+}
+
+fn sysbench_prepare(server: &Server) -> Command {
+    let mut command = sysbench("oltp_read_only", server);
+    command.arg("prepare");
+    command
+}
+
+fn sysbench_cleanup(server: &Server) -> Command {
+    let mut command = sysbench("oltp_read_only", server);
+    command.arg("cleanup");
+    command
+}
+
+fn sysbench_run(script: &str, server: &Server, clients: u32, length: Length) -> Command {
+    let mut command = sysbench(script, server);
+    command.arg(format!("--threads={clients}"));
+    match length {
+        Length::Time(time) => command.arg(format!("--time={}", time.as_secs())),
+        Length::Transactions(number) => command.arg("--time=0").arg(format!("--events={number}")),
+    };
+    command.arg("run");
+    command
+}
+
+/// `transactions:  57782  (57640.15 per sec.)`
+fn read_sysbench(said: &str) -> Option<f64> {
+    let line = said.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
+    line.split_once('(')?.1.split(' ').next()?.parse().ok()
+}
+
+/// Our command. A run measures its only cell twice, so each gets half of the time.
+pub fn ours(
+    contest: &Contest,
+    program: &Path,
+    server: &Server,
+    clients: u32,
+    length: Length,
+    scratch: &Path,
+) -> Result<Command, String> {
+    let mut command = Command::new(program);
+    command.arg("run").stdin(Stdio::null());
+    match contest.suite {
+        None => {
+            command.args(["pgbench", "-b", "tpcb-like", "--scale", SCALE, "--write"]);
+            command.arg("--clients").arg(clients.to_string());
+        }
+        Some(suite) => {
+            let text = fs::read_to_string(suite).map_err(|error| format!("{suite}: {error}"))?;
+            let own = scratch.join("suite.toml");
+            fs::write(&own, on_their_table(&text, clients)?).map_err(|error| error.to_string())?;
+            command.arg("-f").arg(own);
+        }
+    }
+    command.arg(&server.url).args(["--rounds", "1", "--no-html", "--quiet"]);
+    match length {
+        Length::Time(time) => command.arg("--duration").arg(format!("{}ms", time.as_millis() / 2)),
+        Length::Transactions(number) => command.arg("--requests").arg(number.to_string()),
+    };
+    Ok(command)
+}
+
+/// How many transactions are really made where this number is asked for: we make a twentieth more to warm up, all twice.
+pub fn transactions(side: Side, number: u64) -> u64 {
+    match side {
+        Side::Tool => number,
+        Side::Ours => 2 * (number + number / 20),
+    }
+}
+
+/// The suite's transactions on the table that sysbench made, in place of a collection of ours.
+fn on_their_table(suite: &str, clients: u32) -> Result<String, String> {
+    let begin = suite.find("[variables]").ok_or("the suite has no variables")?;
+    let mut text = format!("name = \"theirs\"\nwrite = true\naxes.clients = [{clients}]\n");
+    let mut within = false;
+    for line in suite[begin..].lines() {
+        if let Some(name) = line.strip_prefix("[collection.") {
+            within = true;
+            text += &format!("[table.{name}\nkey = \"id\"\n");
+            text += "fields = { id = \"int\", k = \"int\", c = { type = \"text\", max = 120 }, pad = { type = \"text\", max = 60 } }\n";
+        } else if line.is_empty() {
+            within = false;
+        }
+        if !within {
+            text += line;
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+/// Transactions per second in the newest run: the mean over the cell and its repeat.
+pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
+    let mut report = Command::new(program);
+    report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);
+    let csv = crate::shell::run(&mut report, "kurabe report")?;
+    let mut lines = csv.lines();
+    let column = lines.next().and_then(|names| names.split(',').position(|name| name == "ops_per_second"));
+    let rate = |line: &str| line.split(',').nth(column?)?.parse::<f64>().ok();
+    let rates: Option<Vec<f64>> = lines.map(rate).collect();
+    match rates {
+        Some(rates) if !rates.is_empty() => Ok(rates.iter().sum::<f64>() / rates.len() as f64),
+        _ => Err(format!("a report without figures: {csv}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_is_put_on_the_table_that_is_there() {
+        let text = "name = \"x\"\n[axes]\nclients = [1]\n\n[variables]\nrows = 5\n\n[collection.sbtest1]\nrows = 5\n\
+                    fields.id = \"int\"\n\n[transaction.t]\nsteps = []\n";
+        let made = on_their_table(text, 8).unwrap();
+        assert!(
+            made.starts_with("name = \"theirs\"\nwrite = true\naxes.clients = [8]\n[variables]\nrows = 5\n\n[table.sbtest1]\n"),
+            "{made}"
+        );
+        assert!(made.ends_with("\n\n[transaction.t]\nsteps = []\n") && !made.contains("fields.id"), "{made}");
+    }
+}
