@@ -3,6 +3,7 @@
 
 mod conformance;
 mod durability;
+mod observatory;
 mod observed;
 mod own;
 mod packets;

@@ -47,6 +47,9 @@ pub struct Observation {
     pub server: ServerUse,
     /// The machine that the client ran on.
     pub host: HostUse,
+    /// The server's, where that is another one and an observer looked there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_host: Option<HostUse>,
     /// The TCP connections to the server; `None` for a Unix socket, an embedded database, or where the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireUse>,
@@ -153,6 +156,13 @@ pub struct HostUse {
     pub io_stall_ns: Option<u64>,
 }
 
+impl HostUse {
+    /// Time at work of all processors together.
+    pub fn busy_ns(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
+    }
+}
+
 /// What a processor did, to a hundredth of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
@@ -250,17 +260,21 @@ pub struct Sample {
 }
 
 impl Observation {
-    /// CPU time of everything on this machine that was neither client nor server, where the server was seen.
+    /// CPU time of everything on the client's machine that was neither client nor server, where the server was seen.
     pub fn others_cpu_ns(&self) -> u64 {
-        let busy: u64 = self.host.cpus.iter().map(|cpu| cpu.busy_ns).sum();
-        busy.saturating_sub(self.client.cpu_ns).saturating_sub(self.server_seen().map_or(0, |s| s.cpu_ns))
+        let server = self.server_seen().filter(|_| self.server_host.is_none()).map_or(0, |s| s.cpu_ns);
+        self.host.busy_ns().saturating_sub(self.client.cpu_ns).saturating_sub(server)
     }
 
-    /// Time that the machine below gave to somebody else, as a share of all its processors' time.
+    /// Time that the machine below gave to somebody else, as a share of all its processors' time; of two machines, the
+    /// one that lost more.
     pub fn steal(&self) -> f64 {
-        let steal: u64 = self.host.cpus.iter().map(|cpu| cpu.steal_ns).sum();
-        let all = self.wall_ns as f64 * self.host.cpus.len() as f64;
-        if all > 0.0 { steal as f64 / all } else { 0.0 }
+        let of = |host: &HostUse| {
+            let steal: u64 = host.cpus.iter().map(|cpu| cpu.steal_ns).sum();
+            let all = self.wall_ns as f64 * host.cpus.len() as f64;
+            if all > 0.0 { steal as f64 / all } else { 0.0 }
+        };
+        of(&self.host).max(self.server_host.as_ref().map_or(0.0, of))
     }
 
     /// The server's processes, where they are apart from the client and were seen.

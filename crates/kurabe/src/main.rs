@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod exit;
 mod machine;
+mod observers;
 mod output;
 mod own;
 mod places;

@@ -1,11 +1,14 @@
 //! From what the user wrote to targets that are open: throwaway servers started, URLs parsed, names given.
 
+use crate::observers;
 use crate::output::Output;
 use kurabe_core::driver::{Driver, DurabilityClass, ServerFacts};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_engine::plan::Target;
+use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
 
@@ -20,6 +23,8 @@ pub(crate) struct Opened {
     pub(crate) records: Vec<TargetRecord>,
     /// The URL by which each is really reached.
     pub(crate) reached: Vec<TargetUrl>,
+    /// Servers that an observer on their own host looks at.
+    pub(crate) observers: Vec<(Endpoint, Remote)>,
     servers: Vec<Server>,
 }
 
@@ -42,15 +47,22 @@ impl Opened {
 /// # Errors
 /// Where one cannot be used; the message begins with the target.
 pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output: &Output) -> Result<Opened> {
-    let parsed = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
+    let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
+    let mut parsed = whole.clone();
+    let observers: Vec<Option<String>> = parsed.iter_mut().map(observers::taken).collect();
     for url in &parsed {
         check_scheme(url)?;
     }
     let names = names(&parsed);
-    let mut opened =
-        Opened { targets: Vec::new(), records: Vec::new(), reached: Vec::new(), servers: Vec::new() };
+    let mut opened = Opened {
+        targets: Vec::new(),
+        records: Vec::new(),
+        reached: Vec::new(),
+        observers: Vec::new(),
+        servers: Vec::new(),
+    };
     let mut seen = HashSet::new();
-    for (url, name) in parsed.into_iter().zip(names) {
+    for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
         let reached = if url.scheme == UP {
             let server = up(&url, durability, output)?;
             let mut reached = TargetUrl::parse(server.url())?;
@@ -61,10 +73,15 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
             url.clone()
         };
         let (driver, facts, refused) = open_one(&reached, durability).map_err(|error| error.context(&url))?;
+        if let Some(observer) = observer {
+            let observer =
+                observers::named(&observer, &driver.endpoint()).map_err(|error| error.context(&url))?;
+            opened.observers.push((driver.endpoint(), observer));
+        }
         let claims = seen.insert(reached.to_string());
         opened.records.push(TargetRecord {
             name: name.clone(),
-            url: url.to_string(),
+            url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             facts: facts.clone(),
@@ -110,7 +127,9 @@ pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> 
 /// Refuses unknown schemes before any server is started.
 pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
-        return kurabe_drivers::registry::open(url).map(drop);
+        let mut url = url.clone();
+        observers::taken(&mut url);
+        return kurabe_drivers::registry::open(&url).map(drop);
     }
     let known: Vec<&str> = kurabe_testbed::engines().collect();
     if known.contains(&url.path.as_str()) {

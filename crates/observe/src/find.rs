@@ -30,6 +30,17 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     }
 }
 
+/// Where on this machine a server listens that others reach at this host and port: at whatever address, where that host is
+/// none of this machine's names but an address that somebody else translates.
+pub(crate) fn here(host: &str, port: u16) -> Endpoint {
+    let own = |mut addresses: std::vec::IntoIter<std::net::SocketAddr>| {
+        addresses.any(|address| UdpSocket::bind((address.ip(), 0)).is_ok())
+    };
+    let known = (host, port).to_socket_addrs().is_ok_and(own);
+    let host = if known { host.to_owned() } else { IpAddr::from([0, 0, 0, 0]).to_string() };
+    Endpoint::Tcp { host, port }
+}
+
 fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     let addresses: Vec<IpAddr> = (host, port)
         .to_socket_addrs()
@@ -46,7 +57,10 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
         .map_err(|error| format!("the kernel does not list its sockets: {error}"))?;
     let inodes: BTreeSet<u64> = sockets
         .iter()
-        .filter(|socket| socket.local.0.is_unspecified() || addresses.contains(&socket.local.0))
+        .filter(|socket| {
+            let any = addresses.iter().all(IpAddr::is_unspecified);
+            any || socket.local.0.is_unspecified() || addresses.contains(&socket.local.0)
+        })
         .map(|socket| socket.inode)
         .collect();
     if inodes.is_empty() { Err(format!("nothing is seen to listen at port {port} here")) } else { Ok(inodes) }

@@ -7,6 +7,7 @@
 //!
 //! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
 //! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
+//! - a server on another host: asked of an [`Observatory`] there
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which holds each TCP socket's `tcp_info`
 
 mod diag;
@@ -15,11 +16,13 @@ mod group;
 mod host;
 mod machine;
 mod process;
+mod remote;
 mod sampler;
 mod watch;
 mod wire;
 
 pub use machine::disturbances;
+pub use remote::{Asked, Observatory, PORT, Remote, Token};
 pub use watch::Watcher;
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.

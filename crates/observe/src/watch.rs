@@ -4,9 +4,12 @@ use crate::find::listeners;
 use crate::group::CpuLimit;
 use crate::host;
 use crate::process::{Counters, Pid, family};
+use crate::remote::{Remote, RemoteWatch, Sight};
 use crate::sampler::{Sampler, Seen};
 use crate::wire::Wire;
-use kurabe_core::observation::{Endpoint, Observation, Observer, ProcessUse, ServerUse, Watch};
+use kurabe_core::observation::{
+    Endpoint, Observation, Observer, ProcessUse, Sample, ServerUse, Watch, WireUse,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,6 +21,8 @@ pub struct Watcher {
     known: Arc<Mutex<HashMap<String, Vec<Pid>>>>,
     /// Servers that are reached through something else.
     behind: Vec<(Endpoint, Endpoint)>,
+    /// Servers that an observer on their own host looks at.
+    elsewhere: Vec<(Endpoint, Remote)>,
 }
 
 impl Watcher {
@@ -29,6 +34,11 @@ impl Watcher {
     /// Clients that connect to `given` reach, through a relay, the server that listens at `real`: that one is looked at.
     pub fn behind(&mut self, given: Endpoint, real: Endpoint) {
         self.behind.push((given, real));
+    }
+
+    /// The server at this endpoint is looked at by an observer on its own host.
+    pub fn elsewhere(&mut self, server: Endpoint, observer: Remote) {
+        self.elsewhere.push((server, observer));
     }
 
     fn roots(&self, endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
@@ -48,8 +58,19 @@ impl Watcher {
 impl Observer for Watcher {
     fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
         let real = self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real);
+        // First, so that what it takes to ask is not in what is counted here.
+        let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
+            let Endpoint::Tcp { host, port } = real else {
+                return Err("only a server that is reached by TCP is looked at from elsewhere".to_owned());
+            };
+            observer.begin(host, *port).map(|watch| (observer.address(), watch))
+        });
         let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
-        let roots = if *real == Endpoint::InProcess { Ok(None) } else { self.roots(real).map(Some) };
+        let roots = match (real, &far) {
+            (Endpoint::InProcess, _) => Ok(None),
+            (_, Some(far)) => Err(far.as_ref().err().cloned().unwrap_or_default()),
+            _ => self.roots(real).map(Some),
+        };
         let server = roots.map(|roots| roots.map(|roots| Group::now(roots, true)));
         let wire = Wire::new(endpoint, real);
         let looked_at = match &server {
@@ -59,7 +80,8 @@ impl Observer for Watcher {
         };
         let sampler = Sampler::start(&looked_at, matches!(server, Ok(Some(_))), wire);
         let (client, host) = (Group::now(own, false), host::Counters::now());
-        Box::new(Trial { server, client, host, sampler, began: Instant::now() })
+        let far = far.and_then(Result::ok);
+        Box::new(Trial { server, far, client, host, sampler, began: Instant::now() })
     }
 }
 
@@ -98,6 +120,8 @@ impl Group {
 struct Trial {
     /// None where the database is in the client.
     server: Result<Option<Group>, String>,
+    /// Where an observer on the server's host looks at it: its address, and what it looks at.
+    far: Option<(String, RemoteWatch)>,
     client: Group,
     host: host::Counters,
     sampler: Option<Sampler>,
@@ -120,21 +144,94 @@ impl Watch for Trial {
             Err(why) => ServerUse::NotObserved(why.clone()),
         };
         let wire = seen.wire.and_then(Wire::end);
-        Observation {
+        let observation = Observation {
             wall_ns,
             client,
             server,
             host,
+            server_host: None,
             wire,
             waits: None,
             samples: seen.samples,
             samples_taken: seen.taken,
             cost_ns: seen.cost_ns,
+        };
+        match self.far {
+            None => observation,
+            Some((address, watch)) => {
+                let here = watch.here;
+                match watch.end() {
+                    Ok(sight) => joined(observation, sight, here),
+                    Err(why) => Observation {
+                        server: ServerUse::NotObserved(format!("the observer at {address}: {why}")),
+                        ..observation
+                    },
+                }
+            }
         }
+    }
+}
+
+/// What was seen on both hosts, which may be one: `here`.
+fn joined(seen: Observation, far: Sight, here: bool) -> Observation {
+    let at = |ms: u64| far.samples.iter().rev().find(|sample| sample.at_ms <= ms).and_then(|s| s.server_cpu);
+    // Each host's samples are counted from its own begin: their clocks need not agree.
+    let samples = seen.samples.iter().map(|sample| Sample {
+        server_cpu: at(sample.at_ms),
+        disk_waits: far.samples.iter().rev().find(|s| s.at_ms <= sample.at_ms).map_or(0, |s| s.disk_waits),
+        ..*sample
+    });
+    let wire = seen.wire.map(|wire| match wire.told {
+        0 => WireUse { told: far.told, at_server: far.at_server, ..wire },
+        _ => wire,
+    });
+    Observation {
+        samples: samples.collect(),
+        wire,
+        server: ServerUse::Seen(Box::new(far.server)),
+        server_host: (!here).then_some(far.host),
+        ..seen
     }
 }
 
 fn shares(seen: &Seen) -> (Option<f64>, Option<f64>) {
     let share = |count: u64| (seen.taken > 0).then(|| count as f64 / seen.taken as f64);
     (share(seen.disk), share(seen.stopped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::observation::{CpuUse, HostUse};
+
+    fn sample(at_ms: u64, server_cpu: Option<f64>) -> Sample {
+        Sample { at_ms, server_cpu, client_cpu: 0.5, ..Sample::default() }
+    }
+
+    #[test]
+    fn what_two_hosts_saw_is_one_observation() {
+        let host =
+            |busy_ns| HostUse { cpus: vec![CpuUse { cpu: 0, busy_ns, steal_ns: 0 }], ..HostUse::default() };
+        let seen = Observation {
+            host: host(5),
+            wire: Some(WireUse { sent_bytes: 7, ..WireUse::default() }),
+            samples: vec![sample(10, None), sample(40, None)],
+            ..Observation::default()
+        };
+        let sight = || Sight {
+            server: ProcessUse { name: "far".to_owned(), cpu_ns: 9, ..ProcessUse::default() },
+            host: host(6),
+            samples: vec![sample(12, Some(0.25)), sample(30, Some(0.75))],
+            told: 4,
+            at_server: 3,
+        };
+        let far = joined(seen.clone(), sight(), false);
+        assert_eq!(far.server_seen().map(|server| server.cpu_ns), Some(9));
+        assert_eq!((far.host.clone(), far.server_host.clone()), (host(5), Some(host(6))));
+        let server_cpu: Vec<_> = far.samples.iter().map(|sample| sample.server_cpu).collect();
+        assert_eq!(server_cpu, [None, Some(0.75)]);
+        assert_eq!(far.wire.map(|wire| (wire.sent_bytes, wire.told, wire.at_server)), Some((7, 4, 3)));
+        // Of one machine, in two networks, there is one account.
+        assert_eq!(joined(seen, sight(), true).server_host, None);
+    }
 }

@@ -127,6 +127,42 @@ fn a_server_pinned_apart_is_full_when_its_processor_is() {
     assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
 }
 
+/// A server on another machine, of one processor, that it fills; the client's processor has the same number.
+fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
+    measured.clients = 8;
+    seen.client.cpus = vec![0];
+    seen.client.cpu_ns = 600_000_000;
+    let server = server(seen);
+    server.cpus = vec![0];
+    server.cpu_ns = 960_000_000;
+    server.busiest[0].cpu_ns = 200_000_000;
+    let mut far = seen.host.clone();
+    far.cpus.truncate(1);
+    far.cpus[0].busy_ns = 970_000_000;
+    seen.host.cpus.truncate(1);
+    seen.host.cpus[0].busy_ns = 610_000_000;
+    seen.server_host = Some(far);
+}
+
+#[test]
+fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
+    let found = attributed(Pattern::RoundTrip, on_another_machine);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+    assert!(found.evidence.contains("the server used") && !found.evidence.contains("share"), "{found:?}");
+    // Who else works on the server's machine makes a trial suspect as well as who works on the client's.
+    let found = attributed(Pattern::RoundTrip, |seen, measured| {
+        on_another_machine(seen, measured);
+        seen.server_host.as_mut().unwrap().cpus[0].busy_ns = 1_160_000_000;
+    });
+    assert_eq!(found.confidence, Confidence::Low);
+    assert!(found.suspect.unwrap().contains("other processes used 20 %"));
+    let found = attributed(Pattern::RoundTrip, |seen, measured| {
+        on_another_machine(seen, measured);
+        seen.server_host.as_mut().unwrap().cpus[0].steal_ns = 300_000_000;
+    });
+    assert!(found.suspect.unwrap().contains("machine below"));
+}
+
 #[test]
 fn others_work_makes_a_trial_suspect_and_takes_the_confidence() {
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].busy_ns += 600_000_000);

@@ -58,6 +58,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
+        .subcommand(crate::commands::observe::command())
         .subcommand(truth::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; without a name, lists all runs").arg(

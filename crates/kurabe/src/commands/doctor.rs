@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::driver::{Limit, Support};
 use kurabe_core::experiment::Dataset;
+use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
 use kurabe_engine::plan::Target;
 use kurabe_experiments::registry::EXPERIMENTS;
@@ -28,6 +29,14 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                         {
                             let _ = writeln!(text, "  {name:<14} {told}");
                         }
+                    }
+                    for (server, remote) in &opened.observers {
+                        let Endpoint::Tcp { host, port } = server else { continue };
+                        let told = match remote.try_out(host, *port) {
+                            Ok(()) => format!("by kurabe observe at {}", remote.address()),
+                            Err(why) => format!("no: {why}"),
+                        };
+                        let _ = writeln!(text, "  {:<15} {told}", "observed");
                     }
                     output.result(&text);
                     if !fits {

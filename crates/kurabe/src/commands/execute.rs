@@ -10,6 +10,7 @@ use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
 use kurabe_core::experiment::Experiment;
+use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::event::Event;
@@ -161,7 +162,15 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // A resumed run's clock goes on where it stopped.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
-    let observer = Watcher::new();
+    let mut observer = Watcher::new();
+    for (server, remote) in &opened.observers {
+        if let Endpoint::Tcp { host, port } = server
+            && let Err(why) = remote.try_out(host, *port)
+        {
+            output.warning(&format!("not observed: {why}"));
+        }
+        observer.elsewhere(server.clone(), remote.clone());
+    }
     let runner = Runner {
         experiment,
         spec: &header.spec,

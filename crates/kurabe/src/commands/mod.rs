@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod execute;
 mod list;
+pub(crate) mod observe;
 mod report;
 mod run;
 mod show;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
+        Some(("observe", matches)) => observe::observe(matches, output),
         Some(("truth", matches)) => truth::truth(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),

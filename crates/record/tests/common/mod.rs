@@ -180,6 +180,7 @@ fn observed() -> Observation {
             interfaces: vec![InterfaceUse { name: "eth0".into(), speed: Some(1), ..InterfaceUse::default() }],
             io_stall_ns: Some(4),
         },
+        server_host: Some(HostUse::default()),
         wire: Some(WireUse { connections: 1, rtt_us: 20.5, ..WireUse::default() }),
         waits: Some(EngineWaits { active: 2, locks: 1 }),
         samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],

@@ -102,12 +102,24 @@ impl Facts {
             .chain(seen.into_iter().flat_map(|seen| &seen.cpus))
             .copied()
             .collect();
-        let shared = seen.is_some_and(|seen| seen.cpus.iter().any(|cpu| observed.client.cpus.contains(cpu)));
+        // Their numbers say nothing of another machine's.
+        let apart = observed.server_host.as_ref();
+        let shared = apart.is_none()
+            && seen.is_some_and(|seen| seen.cpus.iter().any(|cpu| observed.client.cpus.contains(cpu)));
         let busy = observed.host.cpus.iter().filter(|cpu| cores.contains(&cpu.cpu));
         // A share of what the machine below did not give to somebody else.
         let (busy, given): (f64, f64) = busy.fold((0.0, 0.0), |(busy, given), cpu| {
             (busy + cpu.busy_ns as f64, given + (wall - cpu.steal_ns as f64).max(1.0))
         });
+        // Full processors of two machines are no common resource.
+        let cores_busy = if given > 0.0 && apart.is_none() { (busy / given).min(1.0) } else { 0.0 };
+        let own = (observed.others_cpu_ns() as f64 / wall, observed.host.cpus.len() as f64);
+        let theirs = apart.zip(seen).map(|(host, server)| {
+            (host.busy_ns().saturating_sub(server.cpu_ns) as f64 / wall, host.cpus.len() as f64)
+        });
+        let share = |(others, machine): &(f64, f64)| others / machine.max(1.0);
+        // The machine of which others used the greater part.
+        let (others, machine) = theirs.filter(|theirs| share(theirs) > share(&own)).unwrap_or(own);
         let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
         Self {
             seconds: wall / 1e9,
@@ -121,17 +133,17 @@ impl Facts {
                 ServerUse::NotObserved(why) => Some(why.clone()),
                 ServerUse::InClient | ServerUse::Seen(_) => None,
             },
-            cores_busy: if given > 0.0 { (busy / given).min(1.0) } else { 0.0 },
+            cores_busy,
             cores: cores.len() as f64,
             shared,
-            others: observed.others_cpu_ns() as f64 / wall,
-            machine: observed.host.cpus.len() as f64,
+            others,
+            machine,
             steal: observed.steal(),
             disk: Disk {
                 samples: observed.samples_taken,
                 waiting: database.and_then(|database| database.disk_wait).unwrap_or(0.0),
-                busy: observed
-                    .host
+                busy: apart
+                    .unwrap_or(&observed.host)
                     .disks
                     .iter()
                     .map(|disk| disk.busy_ns as f64 / wall)
@@ -148,6 +160,7 @@ impl Facts {
                 .host
                 .interfaces
                 .iter()
+                .chain(apart.into_iter().flat_map(|host| &host.interfaces))
                 .filter_map(|one| {
                     Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
                 })

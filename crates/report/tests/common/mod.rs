@@ -453,6 +453,7 @@ pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
             }],
             io_stall_ns: Some(of(disk)),
         },
+        server_host: None,
         wire: Some(WireUse { connections: 1, rtt_us: 12.0, ..WireUse::default() }),
         waits: None,
         samples: vec![Sample {

@@ -204,7 +204,9 @@ fn on_their_table(suite: &str, clients: u32) -> Result<String, String> {
     for line in suite[begin..].lines() {
         if let Some(name) = line.strip_prefix("[collection.") {
             within = true;
-            text += &format!("[table.{name}\nkey = \"id\"\n");
+            text.push_str("[table.");
+            text.push_str(name);
+            text.push_str("\nkey = \"id\"\n");
             text += "fields = { id = \"int\", k = \"int\", c = { type = \"text\", max = 120 }, pad = { type = \"text\", max = 60 } }\n";
         } else if line.is_empty() {
             within = false;

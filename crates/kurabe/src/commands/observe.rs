@@ -1,0 +1,78 @@
+//! `kurabe observe`: looks at the servers of this host for runs on others.
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{observers, signals};
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command};
+use kurabe_core::{Error, ErrorKind};
+use kurabe_observe::{Asked, Observatory, PORT};
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+/// Its part of the command line.
+pub(crate) fn command() -> Command {
+    Command::new("observe")
+        .about("Looks at the servers of this host for runs on others, which name it in a target: …?observe; until Ctrl-C")
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS[:PORT]")
+                .default_value("127.0.0.1")
+                .help(format!("Where it listens; the port is {PORT} unless one is named, and 0 is any that is free")),
+        )
+        .arg(
+            Arg::new("token-file")
+                .long("token-file")
+                .value_name("FILE")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help(
+                    "The file with the token that runs must have too [default: $KURABE_OBSERVE_TOKEN_FILE, or the text of \
+                     $KURABE_OBSERVE_TOKEN]",
+                ),
+        )
+}
+
+pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let token = observers::token(matches.get_one::<PathBuf>("token-file").map(PathBuf::as_path))?;
+    let text = matches.get_one::<String>("listen").map_or("", String::as_str);
+    let address = address(text).ok_or_else(|| {
+        Error::usage(format!("--listen: '{text}' is no address"))
+            .hint("write 10.0.0.5, 10.0.0.5:7117 or [::1]:7117")
+    })?;
+    let stop = signals::watch()?;
+    let failed = |error: std::io::Error| Error::new(ErrorKind::Environment, format!("{address}: {error}"));
+    let observatory = Observatory::listen(address, token).map_err(failed)?;
+    output.result(&observatory.address().map_err(failed)?.to_string());
+    output.note("it looks at this host's servers for runs that have the token, until Ctrl-C");
+    let (tell, asked) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A run asks anew for each trial.
+            let mut known = HashSet::new();
+            for asked in asked {
+                let said = said(&asked);
+                if known.insert(said.clone()) {
+                    output.note(&said);
+                }
+            }
+        });
+        observatory.serve(&stop, &tell);
+        drop(tell);
+    });
+    Ok(exit::DONE)
+}
+
+fn address(text: &str) -> Option<SocketAddr> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    text.parse().ok().or_else(|| bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT)))
+}
+
+fn said(asked: &Asked) -> String {
+    match asked {
+        Asked::Watched(from, port) => format!("{} watches the server at port {port}", from.ip()),
+        Asked::Refused(from, why) => format!("{} sees nothing: {why}", from.ip()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Observers on other hosts, as the user names them: `postgres://me@db.example/shop?observe`.
+
+use kurabe_core::observation::Endpoint;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_observe::{PORT, Remote, Token};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The option of a target's URL; no driver sees it.
+const OPTION: &str = "observe";
+/// Where the token is, unless a file is named.
+const TOKEN: &str = "KURABE_OBSERVE_TOKEN";
+/// The file that holds it.
+const TOKEN_FILE: &str = "KURABE_OBSERVE_TOKEN_FILE";
+
+/// Takes the observer out of a target's URL.
+pub(crate) fn taken(url: &mut TargetUrl) -> Option<String> {
+    url.options.remove(OPTION)
+}
+
+/// The observer that is named `HOST:PORT`, `HOST` or `:PORT`; nothing: the one at the server's own host and the usual port.
+///
+/// # Errors
+/// Where there is no token, or no such place.
+pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
+    let token = token(None)?;
+    let Endpoint::Tcp { host, .. } = server else {
+        return Err(Error::usage(format!(
+            "?{OPTION}: only a server that is reached by TCP is looked at from elsewhere"
+        )));
+    };
+    let bad = || Error::usage(format!("?{OPTION}={text} is no place")).hint("write HOST:PORT, HOST or :PORT");
+    let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, rest)) => (name, rest.strip_prefix(':')),
+        None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
+    };
+    let port = match port {
+        None => PORT,
+        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?,
+    };
+    if name.contains([' ', '/', '@']) {
+        return Err(bad());
+    }
+    Ok(Remote::new(if name.is_empty() { host } else { name }, port, token))
+}
+
+/// The token, from this file or from where the environment says.
+///
+/// # Errors
+/// Where there is none, or everybody may read it.
+pub(crate) fn token(file: Option<&Path>) -> Result<Token> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let file = file.map(Path::to_owned).or_else(|| set(TOKEN_FILE).map(PathBuf::from));
+    let text = match (&file, set(TOKEN)) {
+        (Some(file), _) => read(file)?,
+        (None, Some(text)) => text.to_string_lossy().into_owned(),
+        (None, None) => {
+            return Err(Error::usage("an observer wants a token, and there is none").hint(format!(
+                "set {TOKEN_FILE} to a file that holds it, or {TOKEN} to itself; the same on both hosts"
+            )));
+        }
+    };
+    Token::new(&text).map_err(|why| {
+        let place = file.map_or_else(|| TOKEN.to_owned(), |file| file.display().to_string());
+        Error::usage(why).context(place)
+    })
+}
+
+fn read(file: &Path) -> Result<String> {
+    let failed =
+        |error: std::io::Error| Error::new(ErrorKind::Environment, error.to_string()).context(file.display());
+    let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode();
+    if mode & 0o004 != 0 {
+        return Err(Error::usage("everybody on this machine may read the token")
+            .context(file.display())
+            .hint(format!("chmod 600 {}", file.display())));
+    }
+    std::fs::read_to_string(file).map_err(failed)
+}

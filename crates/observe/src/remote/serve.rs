@@ -1,0 +1,272 @@
+//! The observer's side: `kurabe observe`.
+
+use super::channel::{Channel, Token};
+use super::{Answer, Request, Sight, boot};
+use crate::watch::Watcher;
+use kurabe_core::observation::{Observer, ServerUse};
+use rustix::net::sockopt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// More runs than these at a time are turned away.
+const MOST: usize = 32;
+/// Who has not proved itself by then is turned away.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// A run that is gone without a word is noticed after so long.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// What was asked of it, for whoever looks on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A run began to watch the server at this port; the name of the server's program.
+    Watched(SocketAddr, u16),
+    /// A run asked for what cannot be seen here, or the conversation broke off; why, as a clause.
+    Refused(SocketAddr, String),
+}
+
+/// Looks at this machine for runs on others.
+#[derive(Debug)]
+pub struct Observatory {
+    listener: TcpListener,
+    token: Token,
+}
+
+impl Observatory {
+    /// Listens.
+    ///
+    /// # Errors
+    /// Where the address cannot be used.
+    pub fn listen(address: SocketAddr, token: Token) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, token })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until it is to stop; tells what is asked.
+    pub fn serve(&self, stop: &AtomicBool, tell: &Sender<Asked>) {
+        let busy = AtomicUsize::new(0);
+        let watcher = Watcher::new();
+        std::thread::scope(|scope| {
+            while !stop.load(Ordering::Relaxed) {
+                let Ok((stream, from)) = self.listener.accept() else {
+                    std::thread::sleep(LOOK);
+                    continue;
+                };
+                let (busy, watcher, tell) = (&busy, &watcher, tell.clone());
+                if busy.fetch_add(1, Ordering::Relaxed) >= MOST {
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                    let _ = tell.send(Asked::Refused(from, "too many watch at the same time".to_owned()));
+                    continue;
+                }
+                let started =
+                    std::thread::Builder::new().name("observatory".to_owned()).spawn_scoped(scope, {
+                        let tell = tell.clone();
+                        move || {
+                            if let Err(why) = self.converse(stream, from, watcher, stop, &tell) {
+                                let _ = tell.send(Asked::Refused(from, why));
+                            }
+                            busy.fetch_sub(1, Ordering::Relaxed);
+                        }
+                    });
+                if started.is_err() {
+                    busy.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+
+    fn converse(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        watcher: &Watcher,
+        stop: &AtomicBool,
+        tell: &Sender<Asked>,
+    ) -> Result<(), String> {
+        prepare(&stream).map_err(|error| error.to_string())?;
+        let mut channel = Channel::accept(stream, &self.token)?;
+        while let Some(Request::Begin { host, port }) = next(&mut channel, stop)? {
+            let endpoint = crate::find::here(&host, port);
+            if let Err(why) = crate::find::listeners(&endpoint) {
+                channel.send(&Answer::Not(why.clone()))?;
+                let _ = tell.send(Asked::Refused(from, why));
+                continue;
+            }
+            let watch = watcher.begin(&endpoint);
+            channel.send(&Answer::Begun { boot: boot() })?;
+            let _ = tell.send(Asked::Watched(from, port));
+            // Whoever hangs up meanwhile wants to know no more.
+            let Some(Request::End) = next(&mut channel, stop)? else { return Ok(()) };
+            let seen = watch.end();
+            let wire = seen.wire.unwrap_or_default();
+            channel.send(&match seen.server {
+                ServerUse::Seen(server) => Answer::Ended(Box::new(Sight {
+                    server: *server,
+                    host: seen.host,
+                    samples: seen.samples,
+                    told: wire.told,
+                    at_server: wire.at_server,
+                })),
+                ServerUse::NotObserved(why) => Answer::Not(why),
+                ServerUse::InClient => Answer::Not("it has no process of its own".to_owned()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE)?;
+    Ok(())
+}
+
+/// The next request: a trial may be long, so that only the end of the connection or of this program ends the waiting.
+fn next(channel: &mut Channel, stop: &AtomicBool) -> Result<Option<Request>, String> {
+    loop {
+        let _ = channel.stream().set_read_timeout(Some(LOOK));
+        match channel.stream().peek(&mut [0]) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+            }
+            _ => break,
+        }
+    }
+    let _ = channel.stream().set_read_timeout(Some(PATIENCE));
+    channel.receive()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Remote;
+    use kurabe_core::observation::{Endpoint, Watch};
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread::JoinHandle;
+
+    const TOKEN: &str = "a token of some length";
+
+    struct Running {
+        port: u16,
+        stop: Arc<AtomicBool>,
+        asked: Receiver<Asked>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Running {
+        fn start() -> Self {
+            let token = Token::new(TOKEN).unwrap();
+            let observatory = Observatory::listen("127.0.0.1:0".parse().unwrap(), token).unwrap();
+            let port = observatory.address().unwrap().port();
+            let stop = Arc::new(AtomicBool::new(false));
+            let (tell, asked) = channel();
+            let flag = Arc::clone(&stop);
+            let thread = Some(std::thread::spawn(move || observatory.serve(&flag, &tell)));
+            Self { port, stop, asked, thread }
+        }
+
+        fn watcher(&self, token: &str, server: &Endpoint) -> Watcher {
+            let mut watcher = Watcher::new();
+            let remote = Remote::new("127.0.0.1", self.port, Token::new(token).unwrap());
+            watcher.elsewhere(server.clone(), remote);
+            watcher
+        }
+
+        fn stop(&mut self) {
+            self.stop.store(true, Ordering::Relaxed);
+            self.thread.take().unwrap().join().unwrap();
+        }
+    }
+
+    /// A process that listens and works: none of ours, which an observer refuses to watch.
+    struct Listener(Child, u16);
+
+    impl Listener {
+        fn start() -> Self {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let code = "use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ARGV[0], \
+                        Listen => 5) or die; while (1) { $x++ }";
+            let child = Command::new("perl")
+                .args(["-e", code, &port.to_string()])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap();
+            while TcpStream::connect(("127.0.0.1", port)).is_err() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Self(child, port)
+        }
+
+        fn endpoint(&self) -> Endpoint {
+            Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: self.1 }
+        }
+    }
+
+    impl Drop for Listener {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn watched(watch: Box<dyn Watch>) -> ServerUse {
+        std::thread::sleep(Duration::from_millis(200));
+        watch.end().server
+    }
+
+    #[test]
+    fn a_server_is_seen_through_an_observer() {
+        let (mut observer, server) = (Running::start(), Listener::start());
+        let watcher = observer.watcher(TOKEN, &server.endpoint());
+        let ServerUse::Seen(seen) = watched(watcher.begin(&server.endpoint())) else { panic!("not seen") };
+        assert_eq!(seen.name, "perl");
+        assert!(seen.cpu_ns > 10_000_000, "{seen:?}");
+        assert!(matches!(observer.asked.recv().unwrap(), Asked::Watched(_, port) if port == server.1));
+        observer.stop();
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_said_with_the_reason() {
+        let (mut observer, server) = (Running::start(), Listener::start());
+        let not = |use_: ServerUse| match use_ {
+            ServerUse::NotObserved(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let watcher = observer.watcher("another token of a length", &server.endpoint());
+        let why = not(watched(watcher.begin(&server.endpoint())));
+        assert!(why.contains("another token") && why.contains(&observer.port.to_string()), "{why}");
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let nobody = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free };
+        let why = not(watched(observer.watcher(TOKEN, &nobody).begin(&nobody)));
+        assert!(why.contains("nothing is seen to listen"), "{why}");
+        // It goes while it watches; and is not there for the next.
+        let watcher = observer.watcher(TOKEN, &server.endpoint());
+        let watch = watcher.begin(&server.endpoint());
+        observer.stop();
+        let why = not(watched(watch));
+        assert!(why.contains("ended the connection"), "{why}");
+        let why = not(watched(watcher.begin(&server.endpoint())));
+        assert!(why.contains("nothing listens there"), "{why}");
+    }
+}
