@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
+use crate::witness::Witness;
 
 /// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
 pub trait Hook: Send {
@@ -142,6 +143,10 @@ where
         Ok(Box::new(Hooked { inner, hook: (self.hook)() }))
     }
 
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        self.inner.witness(options)
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         self.inner.namespace()
     }
@@ -171,6 +176,10 @@ impl<H: Hook> Session for Hooked<H> {
 
     fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
         self.hook.ask(&mut *self.inner, page, last, out)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.inner.settle()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {

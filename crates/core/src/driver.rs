@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
+use crate::witness::Witness;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -78,6 +79,16 @@ pub trait Driver: Send + Sync {
     /// Where the server cannot be reached, refuses, or is full.
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>>;
 
+    /// Opens a connection that is no client's, over which the engine is asked what it did for a trial.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason where it cannot be asked; or as for
+    /// [`Driver::connect`]. The trial goes on without.
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        let _ = options;
+        Err(Error::unsupported("its driver does not ask it"))
+    }
+
     /// Opens the part of the database in which Kurabe may work.
     ///
     /// # Errors
@@ -136,6 +147,15 @@ pub trait Session: Send {
     fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
         let _ = (page, last, out);
         Err(Error::unsupported("a database has no pages"))
+    }
+
+    /// Has the server take into its statistics at once what this session did, where it would take its time: so that it is
+    /// not taken for a trial's that comes after. Costs a round trip where it does anything.
+    ///
+    /// # Errors
+    /// Where the connection is lost.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
     }
 
     /// How long the parts of opening this connection took; `None` where its client does not say.

@@ -24,5 +24,6 @@ pub mod secret;
 pub mod target;
 pub mod units;
 pub mod value;
+pub mod witness;
 
 pub use error::{Error, ErrorKind, Result};

@@ -3,6 +3,7 @@
 //! Counters are read when the gate opens and when the last client has ended; samples are taken between. What could not
 //! be seen is absent, with the reason where a reader needs one: nothing is made up.
 
+use crate::witness::{EngineUse, EngineWaits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -28,6 +29,12 @@ pub enum Endpoint {
 pub trait Observer: Send + Sync {
     /// Begins to watch: all clients of the trial are connected and stand at the gate.
     fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch>;
+
+    /// The same, where a connection that begins at this local port is ours and no client's.
+    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+        let _ = witness;
+        self.begin(endpoint)
+    }
 }
 
 /// One trial under watch.
@@ -53,9 +60,12 @@ pub struct Observation {
     /// The TCP connections to the server; `None` for a Unix socket, an embedded database, or where the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireUse>,
-    /// What the engine itself says its sessions waited for, where its driver asks.
+    /// What the engine itself says its sessions were doing, where its driver asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<EngineWaits>,
+    /// What came to the engine's own counters, where its driver asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineUse>,
     /// The same along the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
@@ -234,15 +244,6 @@ pub struct WireUse {
     pub at_server: u64,
 }
 
-/// What the engine itself says its sessions waited for: how often each wait was met in samples of its clients' sessions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EngineWaits {
-    /// Sessions seen at work in all samples together.
-    pub active: u64,
-    /// Of these, those that waited for a lock that another session held.
-    pub locks: u64,
-}
-
 /// One moment. Shares are of one processor, and those of processes since the sample before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -300,6 +301,12 @@ impl Observation {
             for thread in &mut process.busiest {
                 thread.name.clear();
             }
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.without_names();
+        }
+        if let Some(engine) = &mut self.engine {
+            engine.without_names();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The measuring loop. It plans cells, runs their trials in randomised rounds, drives the clients, verifies every
 //! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
 
+mod asking;
 mod client;
 mod clock;
 mod connections;

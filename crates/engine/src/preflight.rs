@@ -32,13 +32,14 @@ pub fn check(
         let clients = demand.connections;
         if let Some(limit) = &target.facts.limits.connections {
             let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
-            if clients > free {
+            // One more asks the engine what it did.
+            if clients + 1 > free {
                 return Err(Error::new(
                     ErrorKind::Limit,
                     format!(
                         "{}: {} connections are needed at once and the server has {} free of {} ({})",
                         target.name,
-                        units::count(clients),
+                        units::count(clients + 1),
                         units::count(free),
                         units::count(limit.most),
                         limit.set_by

@@ -170,6 +170,7 @@ impl Runner<'_> {
         let seed = mix(self.spec.seed, u64::from(round) + 1);
         let mut made = |pace: Pace, stop: Stop| {
             workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+            house.session.settle()?;
             let trial = Trial {
                 driver: &*target.driver,
                 options: &ConnectOptions::default(),

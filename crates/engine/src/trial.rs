@@ -1,5 +1,6 @@
 //! One trial: one operation of one cell, from making ready to the check on the server.
 
+use crate::asking::Asking;
 use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::connections::Connections;
@@ -12,6 +13,7 @@ use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transa
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
+use kurabe_core::witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
 use kurabe_stats::rng::mix;
@@ -92,6 +94,12 @@ impl Trial<'_> {
     /// Any error of any client, and any mismatch: then the trial has no figures.
     pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Checked>) -> Result<Measurement, Failure> {
         let clients = self.workload.clients();
+        // Before any of them connects, so that it can tell their sessions from others.
+        let mut asking = self.observer.map(|_| {
+            let kept = !self.workload.connection_per_request() && self.workload.pool().is_none();
+            let clients = witness::Clients { count: clients as u64, kept };
+            Asking::open(self.driver, self.options, clients)
+        });
         let shared = Shared {
             driver: self.driver,
             options: self.options,
@@ -106,11 +114,14 @@ impl Trial<'_> {
             cancel: self.cancel,
             progress: self.progress,
         };
-        let ran = self.run_clients(&shared, clients);
+        let ran = self.run_clients(&shared, clients, asking.as_mut());
         if let Some(pool) = shared.pool {
             pool.close();
         }
-        let Ended { outcomes, cpu, observed } = ran?;
+        let Ended { outcomes, cpu, mut observed } = ran?;
+        if let (Some(asking), Some(observed)) = (asking, &mut observed) {
+            asking.finish(observed);
+        }
         let figures = Figures::of(outcomes);
         if let Some(error) = figures.error {
             return Err(Failure { error, mismatches: figures.mismatches });
@@ -175,7 +186,12 @@ impl Trial<'_> {
         Ok(Some(Schedule::new(&plan)))
     }
 
-    fn run_clients(&self, shared: &Shared<'_>, clients: usize) -> Result<Ended> {
+    fn run_clients(
+        &self,
+        shared: &Shared<'_>,
+        clients: usize,
+        mut asking: Option<&mut Asking>,
+    ) -> Result<Ended> {
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(clients);
             let mut refused = None;
@@ -208,11 +224,19 @@ impl Trial<'_> {
             }
             shared.gate.wait_for_reports(threads.len());
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
+            let mut asking = asking.as_deref_mut().filter(|_| !abandon);
+            if let Some(asking) = &mut asking {
+                asking.gate();
+            }
+            let port = asking.as_ref().and_then(|asking| asking.port());
             // Clients wait at the gate: an observer that panics must not keep them there.
             let begin = |observer: &dyn Observer| {
-                catch_unwind(AssertUnwindSafe(|| observer.begin(&self.driver.endpoint()))).ok()
+                catch_unwind(AssertUnwindSafe(|| observer.begin_beside(&self.driver.endpoint(), port))).ok()
             };
             let watch = self.observer.filter(|_| !abandon).and_then(begin);
+            if let Some(asking) = &mut asking {
+                asking.look();
+            }
             let cpu = process_cpu();
             if abandon {
                 shared.gate.abandon();
@@ -222,7 +246,13 @@ impl Trial<'_> {
             }
             shared.finish.wait_for_reports(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
+            if let Some(asking) = &mut asking {
+                asking.stop();
+            }
             let observed = watch.and_then(|watch| catch_unwind(AssertUnwindSafe(|| watch.end())).ok());
+            if let Some(asking) = &mut asking {
+                asking.end();
+            }
             shared.finish.open(Duration::ZERO);
             let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             if let Some(error) = refused {

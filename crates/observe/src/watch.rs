@@ -57,6 +57,10 @@ impl Watcher {
 
 impl Observer for Watcher {
     fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+        self.begin_beside(endpoint, None)
+    }
+
+    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
         let real = self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real);
         // First, so that what it takes to ask is not in what is counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
@@ -72,7 +76,7 @@ impl Observer for Watcher {
             _ => self.roots(real).map(Some),
         };
         let server = roots.map(|roots| roots.map(|roots| Group::now(roots, true)));
-        let wire = Wire::new(endpoint, real);
+        let wire = Wire::new(endpoint, real, witness);
         let looked_at = match &server {
             Ok(Some(server)) => server.members.clone(),
             Ok(None) => own.clone(),
@@ -152,6 +156,7 @@ impl Watch for Trial {
             server_host: None,
             wire,
             waits: None,
+            engine: None,
             samples: seen.samples,
             samples_taken: seen.taken,
             cost_ns: seen.cost_ns,

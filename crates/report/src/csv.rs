@@ -1,6 +1,7 @@
 //! The figures as CSV (RFC 4180): one row per cell and operation, the same columns for all runs of an experiment.
 
 use crate::summary::{CellFigures, Status, Summary};
+use kurabe_core::witness::Meter;
 use std::fmt::Write as _;
 
 /// The columns behind the axes.
@@ -41,6 +42,10 @@ const FIGURES: &[&str] = &[
     "saturated_confidence",
     "saturated_evidence",
     "suspect",
+    "log_bytes_per_op",
+    "binlog_bytes_per_op",
+    "file_bytes_per_op",
+    "lock_waits",
 ];
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
@@ -116,6 +121,10 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         attribution.map_or_else(String::new, |attribution| attribution.evidence.clone()),
         attribution.and_then(|attribution| attribution.suspect.clone()).unwrap_or_default(),
     ]);
+    let counter = |what: Meter| cell.counters.iter().find(|counter| counter.what == what);
+    let each = [Meter::LogBytes, Meter::BinlogBytes, Meter::FileBytes];
+    row.extend(each.map(|what| number(counter(what).map(|counter| counter.per_operation))));
+    row.push(whole(counter(Meter::LockWaits).map(|counter| counter.total)));
     row
 }
 

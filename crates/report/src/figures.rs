@@ -1,6 +1,7 @@
 //! The figures of each cell and operation, out of its trials.
 
 use crate::attribution;
+use crate::engine;
 use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::figure::Figure;
@@ -62,6 +63,8 @@ fn of_cell(
         saturated: None,
         attribution: None,
         observed: Vec::new(),
+        counters: Vec::new(),
+        sessions: Vec::new(),
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
@@ -171,6 +174,8 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         service,
     }));
     figures.figures = named(measured);
+    figures.counters = engine::figures(measured);
+    figures.sessions = engine::sessions(measured);
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);

@@ -18,6 +18,7 @@ pub mod attribution;
 mod bounds;
 mod comparison;
 mod disguise;
+mod engine;
 mod figures;
 mod format;
 mod leave_out;

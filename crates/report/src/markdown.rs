@@ -1,5 +1,6 @@
 //! The report as Markdown with tables.
 
+use crate::engine;
 use crate::format::{capital, command_line, list, moment};
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking, tables};
@@ -26,6 +27,18 @@ pub fn render(summary: &Summary) -> String {
             let _ = writeln!(text, "{}\n", escaped(&fixed.join(" · ")));
         }
         text += &markdown_table(&table);
+    }
+    for said in engine::tables(summary, false) {
+        let _ = writeln!(text, "## {}\n", escaped(&said.title));
+        if !said.legend.is_empty() {
+            let _ = writeln!(text, "{}\n", escaped(&said.legend));
+        }
+        text += &markdown_table(&said.table);
+    }
+    let untold = engine::untold(summary);
+    if !untold.is_empty() {
+        text += "## What the server does not tell\n\n";
+        items(&mut text, &untold);
     }
     if !summary.bounds.is_empty() {
         text += "## What bound it\n\n";

@@ -8,6 +8,7 @@ use kurabe_core::driver::{DurabilityClass, Setting};
 use kurabe_core::figure::Figure;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_core::witness::{Doing, Meter, Reach};
 use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -197,6 +198,12 @@ pub struct CellFigures {
     /// What was seen in each round with figures, in order; without the time axis, which stands in the run file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<Observation>,
+    /// What came to the engine's own counters, where it tells; the names it gives them stand beside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<EngineFigure>,
+    /// What the engine says the clients' sessions were doing, what was met most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionShare>,
     /// Rounds with figures.
     pub rounds: u32,
     /// Mean bytes handed to the database for one record.
@@ -213,6 +220,36 @@ pub struct CellFigures {
     /// All rounds together, where there are figures.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,
+}
+
+/// A counter of the engine's own, over the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EngineFigure {
+    /// What it counts.
+    pub what: Meter,
+    /// How many, over all rounds.
+    pub total: u64,
+    /// For each operation; with those of the warm-up where the counter holds them.
+    pub per_operation: f64,
+    /// Its name in the engine's own words; empty where that is withheld.
+    pub from: String,
+    /// How far it reaches.
+    pub reach: Reach,
+}
+
+/// What the clients' sessions were doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionShare {
+    /// The share of all looks at them.
+    pub share: f64,
+    /// What they were doing.
+    pub doing: Doing,
+    /// Their state in the engine's words.
+    pub state: String,
+    /// What they waited for, in the engine's words; empty where for nothing.
+    pub event: String,
+    /// The statement; empty where at none.
+    pub statement: String,
 }
 
 /// All rounds of a cell and operation together.

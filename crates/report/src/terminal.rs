@@ -1,5 +1,6 @@
 //! The report for a terminal: tables, what has no figures, verdicts, and what they rest on.
 
+use crate::engine;
 use crate::format::{GLUE, command_line, glued, list, moment, nanos, percent};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
@@ -36,6 +37,12 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     for table in tables(summary) {
         page.table(&table, &fixed, summary);
     }
+    for said in engine::tables(summary, !options.details) {
+        page.heading(&said.title);
+        page.paragraph(&said.legend, 0);
+        page.grid(&said.table);
+        page.gap();
+    }
     page.lacking(summary);
     page.heading("Verdict");
     for sentence in &summary.summary {
@@ -52,6 +59,14 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         page.gap();
         page.heading("In particular");
         for sentence in &summary.details {
+            page.item(sentence);
+        }
+    }
+    let untold = engine::untold(summary);
+    if options.details && !untold.is_empty() {
+        page.gap();
+        page.heading("What the server does not tell");
+        for sentence in &untold {
             page.item(sentence);
         }
     }

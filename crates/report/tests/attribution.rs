@@ -5,8 +5,9 @@
 mod common;
 
 use common::{INFO, Pattern, Scenario, bound, observed};
-use kurabe_core::observation::{EngineWaits, Observation, ServerUse, WireUse};
+use kurabe_core::observation::{Observation, ServerUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::witness::{Doing, EngineWaits, WaitGroup};
 use kurabe_report::attribution::{Attribution, Bound, Confidence, of_trial};
 use kurabe_report::summary::VerdictResult;
 use kurabe_report::{View, analyse, csv, html, json, markdown, terminal};
@@ -193,11 +194,80 @@ fn who_held_the_requests_tells_locks_from_the_way() {
     assert_eq!((found.bound_by, found.confidence), (Bound::Latency, Confidence::Low), "{found:?}");
 }
 
+/// What an engine says whose three clients' sessions did this in so many of ten samples.
+fn said(doing: Doing, event: &str, seen: u64) -> EngineWaits {
+    let group = WaitGroup {
+        doing,
+        state: "active".into(),
+        event: event.into(),
+        statement: "UPDATE t SET a = ? WHERE id = ?".into(),
+        seen,
+    };
+    let of = |wanted: Doing| if doing == wanted { seen } else { 0 };
+    EngineWaits {
+        active: seen,
+        locks: of(Doing::Lock),
+        logs: of(Doing::Log),
+        samples: 10,
+        sessions: 30,
+        groups: vec![group],
+        cost_ns: 1,
+    }
+}
+
+/// A trial whose clients slept while the server held their requests, and what the engine says of it.
+fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
+    attributed(Pattern::RoundTrip, |seen, measured| {
+        seen.client.cpu_ns = 10_000_000;
+        let server = server(seen);
+        (server.cpu_ns, server.busiest[0].cpu_ns) = (20_000_000, 20_000_000);
+        (server.disk_wait, server.written_bytes) = (Some(disk), Some(9_000));
+        quiet(seen);
+        measured.completed = 100;
+        seen.wire =
+            Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server: 98, ..WireUse::default() });
+        seen.waits = said;
+    })
+}
+
 #[test]
 fn the_engines_own_word_on_locks_is_certain() {
-    let found =
-        attributed(Pattern::RoundTrip, |seen, _| seen.waits = Some(EngineWaits { active: 40, locks: 36 }));
+    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 27)), 0.0);
     assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::High));
+    assert!(
+        found.evidence.contains("the engine says") && found.evidence.contains("90 % of 30"),
+        "{}",
+        found.evidence
+    );
+    assert!(
+        found.evidence.contains("Lock: transactionid") && found.evidence.contains("UPDATE t"),
+        "{}",
+        found.evidence
+    );
+    // Runs of the first version hold no more than this.
+    let old = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
+    let found = held(Some(old), 0.0);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::High));
+}
+
+#[test]
+fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_locks() {
+    assert_eq!(held(None, 0.0).bound_by, Bound::Locks);
+    let found = held(Some(said(Doing::Other, "Timeout: PgSleep", 29)), 0.0);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Latency, Confidence::Low), "{found:?}");
+    assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
+    // A few locks among them are not what the clients waited for.
+    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 3)), 0.0);
+    assert_eq!(found.bound_by, Bound::Latency, "{found:?}");
+}
+
+#[test]
+fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
+    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.0);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Disk, Confidence::Low), "{found:?}");
+    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.4);
+    assert_eq!((found.bound_by, found.confidence), (Bound::Disk, Confidence::High), "{found:?}");
+    assert!(found.evidence.contains("IO: WALSync"), "{}", found.evidence);
 }
 
 #[test]
@@ -254,7 +324,10 @@ fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
 fn an_anonymous_report_does_not_tell_programs_names() {
     let view = View { anonymise: true, ..View::default() };
     let summary = view.analyse(&bound(), Some(&INFO)).unwrap();
-    assert!(!json::render(&summary).contains("secretserver"));
+    let page = html::render(&summary, &html::Options::default());
+    for text in [json::render(&summary), markdown::render(&summary), csv::render(&summary), page] {
+        assert!(!text.to_ascii_lowercase().contains("secretserver"), "{text}");
+    }
     assert!(json::render(&analyse(&bound(), Some(&INFO))).contains("secretserver"));
 }
 

@@ -14,6 +14,7 @@ use house::ApplicationHouse;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, Result};
 use session::ApplicationSession;
 use std::sync::Arc;
@@ -97,6 +98,10 @@ impl Driver for Application {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         Ok(Box::new(self.session(options)?))
+    }
+
+    fn witness(&self, _: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Err(Error::unsupported("an application is asked for pages, and not what its database does"))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

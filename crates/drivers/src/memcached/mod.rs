@@ -6,6 +6,7 @@
 
 mod house;
 mod key;
+mod metrics;
 mod protocol;
 mod session;
 mod value;
@@ -20,6 +21,7 @@ use kurabe_core::driver::{
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use protocol::Client;
 use std::collections::BTreeMap;
@@ -178,6 +180,10 @@ impl Driver for Memcached {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let client = self.client(options)?;
         Ok(Box::new(session::MemcachedSession::new(client, Arc::clone(&self.generations))))
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::MemcachedWitness(self.client(options)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -15,6 +15,7 @@ mod facts;
 mod house;
 mod ledger;
 mod link;
+mod metrics;
 mod plan;
 mod session;
 mod writer;
@@ -28,6 +29,7 @@ use kurabe_core::driver::{
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, Result};
 use link::{Link, Shared};
 use session::MongoSession;
@@ -135,6 +137,10 @@ impl Driver for Mongo {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let deployment = self.deployment(options)?;
         Ok(Box::new(MongoSession::open(self.shared()?, options.timeout, deployment)?))
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::MongoWitness(Link::open(self.shared()?, options.timeout)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

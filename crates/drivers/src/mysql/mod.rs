@@ -11,6 +11,7 @@ mod facts;
 mod house;
 mod lean;
 mod literals;
+mod metrics;
 mod option_file;
 mod spoken;
 mod wrapped;
@@ -30,6 +31,7 @@ use kurabe_core::driver::{
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use lean::Lean;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -157,6 +159,10 @@ impl Driver for Mysql {
         } else {
             Box::new(LinkSession::new(self.lean(options)?, dialect).with_support(supports))
         })
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::MysqlWitness::new(self.lean(options)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

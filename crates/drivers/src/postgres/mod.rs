@@ -8,6 +8,7 @@ mod facts;
 mod house;
 mod lean;
 mod literals;
+mod metrics;
 mod passfile;
 mod spoken;
 mod values;
@@ -26,6 +27,7 @@ use kurabe_core::driver::{
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
@@ -124,6 +126,10 @@ impl Driver for Postgres {
         } else {
             Box::new(LinkSession::new(Lean::connect(&self.config, options.timeout)?, dialect))
         })
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::PostgresWitness::new(Lean::connect(&self.config, options.timeout)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

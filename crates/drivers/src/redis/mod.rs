@@ -17,6 +17,7 @@ mod connect;
 mod errors;
 mod facts;
 mod house;
+mod metrics;
 mod plan;
 mod protocol;
 mod request;
@@ -32,6 +33,7 @@ use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Sessio
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use std::sync::Arc;
 
 /// What the registry knows of it.
@@ -88,6 +90,10 @@ impl Driver for Redis {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let (client, _) = connect::connect(&self.config, options.timeout)?;
         Ok(Box::new(session::RedisSession::new(client, Arc::clone(&self.collections), self.config.ttl)))
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::RedisWitness(connect::connect(&self.config, options.timeout)?.0)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod house;
 mod literals;
+mod metrics;
 mod session;
 mod settings;
 mod temporary;
@@ -23,6 +24,7 @@ use kurabe_core::driver::{
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
@@ -192,6 +194,10 @@ impl Driver for Sqlite {
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
         Ok(Box::new(session::SqliteSession::new(self.connection()?)))
+    }
+
+    fn witness(&self, _: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        Ok(Box::new(metrics::SqliteWitness))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -23,6 +23,11 @@ pub(crate) trait Query: Send {
     fn connect_times(&self) -> Option<ConnectTimes> {
         None
     }
+
+    /// What makes the server take into its statistics at once what this connection did; none where it does anyway.
+    fn settling(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A connection that can execute prepared statements too.
@@ -203,6 +208,15 @@ impl<L: Link> Session for LinkSession<L> {
             Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
                 Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
             }
+        }
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let Some(sql) = self.link.settling() else { return Ok(()) };
+        match self.link.query(sql, &mut Reply::new()) {
+            // A version that has no such word takes its time.
+            Err(error) if error.server_code().is_none() => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -75,6 +75,16 @@ impl Stream {
         stream.set_nonblocking(false).is_err() || !waits
     }
 
+    /// The local port, where this is TCP.
+    pub(crate) fn port(&self) -> Option<u16> {
+        let stream = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => &stream.sock,
+            Self::Unix(_) => return None,
+        };
+        stream.local_addr().ok().map(|address| address.port())
+    }
+
     /// Whether nobody on the way can read what is sent: a password may go over it as it is.
     pub(crate) fn is_private(&self) -> bool {
         !matches!(self, Self::Tcp(_))

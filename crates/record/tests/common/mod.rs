@@ -4,12 +4,14 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::observation::{
-    CpuUse, DiskUse, EngineWaits, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse,
-    ThreadUse, WireUse,
+    CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, WireUse,
 };
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, RunEnd, RunHeader, RunSpec, TargetRecord,
     TrialRecord,
+};
+use kurabe_core::witness::{
+    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, StatementUse, WaitGroup,
 };
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
@@ -182,7 +184,33 @@ fn observed() -> Observation {
         },
         server_host: Some(HostUse::default()),
         wire: Some(WireUse { connections: 1, rtt_us: 20.5, ..WireUse::default() }),
-        waits: Some(EngineWaits { active: 2, locks: 1 }),
+        waits: Some(EngineWaits {
+            active: 3,
+            locks: 1,
+            logs: 1,
+            samples: 2,
+            sessions: 4,
+            groups: vec![WaitGroup {
+                doing: Doing::Lock,
+                state: "active".into(),
+                event: "Lock: transactionid".into(),
+                statement: "UPDATE t".into(),
+                seen: 1,
+            }],
+            cost_ns: 14,
+        }),
+        engine: Some(EngineUse {
+            counts: vec![EngineCount::new(Meter::LogBytes, 15, "pg_current_wal_insert_lsn", Reach::Server)],
+            statements: vec![StatementUse {
+                text: "UPDATE t".into(),
+                calls: 16,
+                time_ns: 17,
+                rows_examined: Some(18),
+                rows: 19,
+            }],
+            not_told: vec![NotTold { what: "lock waits".into(), why: "it counts none".into() }],
+            not_looked: Some("it cannot be asked".into()),
+        }),
         samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],
         samples_taken: 3,
         cost_ns: 13,

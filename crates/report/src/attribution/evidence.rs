@@ -33,9 +33,10 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
                 format!("the disk was at work for {} of the time; {client}{server}", percent(facts.disk.busy))
             } else {
                 format!(
-                    "{who} for storage in {} of {} samples; {client}{server}",
+                    "{who} for storage in {} of {} samples{}; {client}{server}",
                     percent(facts.disk.waiting),
-                    facts.disk.samples
+                    facts.disk.samples,
+                    engine_wait(facts)
                 )
             }
         }
@@ -56,9 +57,14 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
             )
         }
         Bound::Locks => {
-            let told = match (facts.lock_waits, facts.wire) {
-                (Some(share), _) if share >= 0.5 => {
-                    format!("{} of the sessions at work waited for a lock, the engine says", percent(share))
+            let told = match (&facts.said, facts.wire) {
+                (Some(said), _) if said.locks >= 0.5 => {
+                    let lock = said.lock.as_ref().map_or_else(String::new, |lock| format!(" ({lock})"));
+                    format!(
+                        "the engine says that its sessions waited for a lock in {} of {} looks{lock}",
+                        percent(said.locks),
+                        said.looks
+                    )
                 }
                 (_, Some(wire)) => {
                     format!(
@@ -74,11 +80,12 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
             format!("{told}; {client}{server}")
         }
         Bound::Latency => format!(
-            "nothing was full: of a round trip of {} the client's CPU took {}, the server's {}, waiting for a processor {}; the rest is waking up, the way and waits",
+            "nothing was full: of a round trip of {} the client's CPU took {}, the server's {}, waiting for a processor {}; the rest is waking up, the way and waits{}",
             micros(facts.round_trip_us),
             percent(facts.client.cpu / facts.clients),
             percent(server.cpu / facts.clients),
             percent((facts.client.queue + server.queue) / facts.clients),
+            engine_wait(facts),
         ),
         Bound::Load => {
             let server = facts
@@ -95,6 +102,17 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
             ),
         },
     }
+}
+
+/// The wait, other than for a lock, that the engine named most, where it took a good part of the time.
+fn engine_wait(facts: &Facts) -> String {
+    let other = facts.said.as_ref().and_then(|said| said.other.as_ref()).filter(|(_, share)| *share >= 0.3);
+    other.map_or_else(String::new, |(event, share)| {
+        format!(
+            "; the engine says that its sessions waited for \u{201c}{event}\u{201d} in {} of the looks",
+            percent(*share)
+        )
+    })
 }
 
 fn server_full(facts: &Facts, server: &Side) -> String {

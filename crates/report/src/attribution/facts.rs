@@ -2,6 +2,7 @@
 
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::Measurement;
+use kurabe_core::witness::{Doing, EngineWaits};
 use std::collections::BTreeSet;
 
 /// The rates and shares of one trial. CPU time is in processors: 0.5 is half of one for the whole time.
@@ -36,8 +37,8 @@ pub(crate) struct Facts {
     pub wire: Option<Wire>,
     /// The share of an interface's capacity that was used, the fullest.
     pub interface: f64,
-    /// The engine's own word: the share of sessions at work that waited for a lock.
-    pub lock_waits: Option<f64>,
+    /// The engine's own word on what its clients' sessions were doing.
+    pub said: Option<Said>,
     /// The part of the client's CPU that is the tool's own work; known for a database in the client only.
     pub own_share: Option<f64>,
 }
@@ -82,6 +83,52 @@ pub(crate) struct Wire {
     pub told: u64,
     /// The share of these in which it was the server.
     pub at_server: f64,
+}
+
+/// What the engine said its clients' sessions were doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Said {
+    /// Sessions that were looked at, over all samples.
+    pub looks: u64,
+    /// The share of these that waited for a lock, …
+    pub locks: f64,
+    /// … and for the log to be written or synced.
+    pub logs: f64,
+    /// The wait for a lock that was met most: for what, and at which statement.
+    pub lock: Option<String>,
+    /// The wait for something else that was met most, and its share.
+    pub other: Option<(String, f64)>,
+}
+
+impl Said {
+    fn of(waits: &EngineWaits) -> Option<Self> {
+        // Older runs hold no sessions that were idle.
+        let looks = waits.sessions.max(waits.active);
+        let share = |count: u64| count as f64 / looks as f64;
+        let named = |wanted: fn(Doing) -> bool| {
+            waits.groups.iter().find(|group| wanted(group.doing) && !group.event.is_empty())
+        };
+        let lock = named(|doing| doing == Doing::Lock).map(|group| {
+            let mut statement: String = group.statement.chars().take(60).collect();
+            if statement.len() < group.statement.len() {
+                statement.push('…');
+            }
+            let at = if statement.is_empty() {
+                String::new()
+            } else {
+                format!(", at \u{201c}{statement}\u{201d}")
+            };
+            format!("{}{at}", group.event)
+        });
+        let other = named(|doing| matches!(doing, Doing::Log | Doing::File | Doing::Other));
+        (looks > 0).then(|| Self {
+            looks,
+            locks: share(waits.locks),
+            logs: share(waits.logs),
+            lock,
+            other: other.map(|group| (group.event.clone(), share(group.seen))),
+        })
+    }
 }
 
 impl Facts {
@@ -165,11 +212,7 @@ impl Facts {
                     Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
                 })
                 .fold(0.0, f64::max),
-            lock_waits: observed
-                .waits
-                .as_ref()
-                .filter(|waits| waits.active > 0)
-                .map(|waits| waits.locks as f64 / waits.active as f64),
+            said: observed.waits.as_ref().and_then(Said::of),
             own_share: own_ns_per_op
                 .filter(|_| in_process && observed.client.cpu_ns > 0)
                 .map(|own| (own * completed / observed.client.cpu_ns as f64).min(1.0)),
@@ -219,7 +262,12 @@ impl Facts {
                 at_server: of(&|facts| facts.wire.map_or(0.0, |wire| wire.at_server)),
             }),
             interface: of(&|facts| facts.interface),
-            lock_waits: first.lock_waits.map(|_| of(&|facts| facts.lock_waits.unwrap_or(0.0))),
+            said: first.said.clone().map(|said| Said {
+                looks: all.iter().filter_map(|facts| facts.said.as_ref()).map(|said| said.looks).sum(),
+                locks: of(&|facts| facts.said.as_ref().map_or(0.0, |said| said.locks)),
+                logs: of(&|facts| facts.said.as_ref().map_or(0.0, |said| said.logs)),
+                ..said
+            }),
             own_share: first.own_share.map(|_| of(&|facts| facts.own_share.unwrap_or(0.0))),
             ..first
         })

@@ -34,6 +34,12 @@ const IDLE: f64 = 0.5;
 const SHORT: f64 = 0.15;
 /// Fewer samples than these say little.
 const FEW: u64 = 10;
+/// Fewer looks at sessions than these say nothing.
+const FEW_LOOKS: u64 = 4;
+/// Sessions that waited for the same for so much of the clients' time were bound by it; …
+const LOCKED: f64 = 0.5;
+/// … for less than this they were not.
+const UNLOCKED: f64 = 0.2;
 
 /// Names what bound a trial, and how certain that is.
 pub(crate) fn judge(facts: &Facts) -> (Bound, Confidence) {
@@ -138,8 +144,9 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     if facts.interface >= 0.85 {
         return Some((Bound::Network, Confidence::High));
     }
-    if facts.lock_waits.is_some_and(|share| share >= 0.5) {
-        return Some((Bound::Locks, Confidence::High));
+    if let Some(said) = facts.said.as_ref().filter(|said| said.locks >= LOCKED) {
+        let confidence = if said.looks >= FEW { Confidence::High } else { Confidence::Low };
+        return Some((Bound::Locks, confidence));
     }
     let idle = facts.idle();
     if let Some(confidence) = disk(facts, idle) {
@@ -163,6 +170,10 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     // The server held the requests, and used neither CPU nor storage meanwhile: it waited within itself. That it was for
     // a lock only the engine itself could say.
     if wire.at_server >= 0.6 {
+        // It was asked, and says that it was not.
+        if facts.said.as_ref().is_some_and(|said| said.looks >= FEW && said.locks < UNLOCKED) {
+            return None;
+        }
         return Some((Bound::Locks, Confidence::Low));
     }
     let clear = wire.at_server <= 0.1 && wire.told >= 2 * FEW && idle >= 0.7;
@@ -174,6 +185,13 @@ fn disk(facts: &Facts, idle: f64) -> Option<Confidence> {
     let disk = &facts.disk;
     if idle < 0.3 || disk.touched == Some(false) {
         return None;
+    }
+    // The engine's own word is as good as samples of threads; with them it is certain.
+    let said = facts.said.as_ref().filter(|said| said.logs >= LOCKED && said.looks >= FEW_LOOKS);
+    if let Some(said) = said.filter(|_| idle >= IDLE) {
+        let seen = disk.waiting >= 0.3 || disk.busy >= 0.6;
+        let sure = seen && said.looks >= FEW && disk.touched == Some(true);
+        return Some(if sure { Confidence::High } else { Confidence::Low });
     }
     if disk.samples < 4 {
         // Too short to look: the disk's own counter says whether it was at work all the time.
@@ -226,7 +244,7 @@ fn neither(facts: &Facts) -> (Bound, Confidence) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::{Disk, Wire};
+    use super::super::facts::{Disk, Said, Wire};
     use super::*;
     use proptest::prelude::*;
 
@@ -268,7 +286,7 @@ mod tests {
             (clients, seconds, round_trip_us, cores_busy) in (1_u32..64, 0.01..30.0_f64, 1.0..1e6_f64, 0.0..1.0_f64),
             (others, steal, interface) in (0.0..4.0_f64, 0.0..0.3_f64, 0.0..1.0_f64),
             (served, in_process, shared) in (any::<bool>(), any::<bool>(), any::<bool>()),
-            lock_waits in prop::option::of(0.0..1.0_f64),
+            said in prop::option::of((0_u64..99, 0.0..1.0_f64, 0.0..1.0_f64)),
             own_share in prop::option::of(0.0..1.0_f64),
         ) -> Facts {
             let server = server.filter(|_| !in_process);
@@ -276,7 +294,8 @@ mod tests {
                 seconds, clients: f64::from(clients), served, round_trip_us, client, server, in_process,
                 unseen: (server.is_none() && !in_process).then(|| "hidden".to_owned()),
                 cores_busy, cores: 4.0, shared: shared && server.is_some(), others, machine: 4.0, steal, disk, wire,
-                interface, lock_waits, own_share,
+                interface, own_share,
+                said: said.map(|(looks, locks, logs)| Said { looks, locks, logs, ..Said::default() }),
             }
         }
     }
@@ -293,7 +312,9 @@ mod tests {
             }
             prop_assert!(bound != Bound::ProcessCpu || facts.in_process);
             if bound == Bound::Disk {
-                prop_assert!(facts.disk.touched != Some(false) && facts.disk.waiting.max(facts.disk.busy) >= 0.5);
+                let said = facts.said.as_ref().map_or(0.0, |said| said.logs);
+                let seen = facts.disk.waiting.max(facts.disk.busy).max(said);
+                prop_assert!(facts.disk.touched != Some(false) && seen >= 0.5);
             }
             // No machine that worked for others, and no trial too short to be measured, is certain of anything.
             if confidence == Confidence::High {

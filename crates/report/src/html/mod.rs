@@ -56,6 +56,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     charts(&mut page, summary, &published);
     sections::details(&mut page, summary);
     sections::figures(&mut page, summary);
+    sections::engine(&mut page, summary);
     sections::bounds(&mut page, summary);
     sections::lacking(&mut page, summary);
     sections::trust(&mut page, summary);

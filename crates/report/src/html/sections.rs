@@ -1,6 +1,7 @@
 //! The parts of the page beside its charts.
 
 use super::escape::Escaped;
+use crate::engine::{self, Titled};
 use crate::format::{capital, command_line, glued, list};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
@@ -92,6 +93,29 @@ fn one_table(page: &mut String, table: &Table) {
         page.push_str("</tr>\n");
     }
     page.push_str("</tbody></table></div>\n");
+}
+
+/// What the server says of itself, and what it does not tell.
+pub(super) fn engine(page: &mut String, summary: &Summary) {
+    let (said, untold) = (engine::tables(summary, false), engine::untold(summary));
+    if said.is_empty() && untold.is_empty() {
+        return;
+    }
+    page.push_str("<section>\n<h2>What the server says</h2>\n");
+    for Titled { title, legend, table } in said {
+        let _ = writeln!(
+            page,
+            "<h3>{}</h3>\n<p class=\"soft\">{}</p>",
+            Escaped(&title),
+            Escaped(&glued(&legend))
+        );
+        one_table(page, &table);
+    }
+    if !untold.is_empty() {
+        page.push_str("<h3>What it does not tell</h3>\n");
+        items(page, &untold);
+    }
+    page.push_str("</section>\n");
 }
 
 /// What bound the cells, with the evidence.

@@ -17,6 +17,9 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
     RunSpec, TargetRecord, TrialRecord,
 };
+use kurabe_core::witness::{
+    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, Sighting, StatementUse,
+};
 use kurabe_stats::{Histogram, Rng};
 use std::collections::BTreeMap;
 
@@ -456,6 +459,7 @@ pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
         server_host: None,
         wire: Some(WireUse { connections: 1, rtt_us: 12.0, ..WireUse::default() }),
         waits: None,
+        engine: None,
         samples: vec![Sample {
             at_ms: 500,
             client_cpu: client,
@@ -489,7 +493,60 @@ pub fn bound() -> Run {
             (1, _) => Pattern::ServerThreadFull,
             _ => Pattern::ClientFull,
         };
-        measured.observed = Some(Box::new(observed(pattern, measured)));
+        let mut seen = observed(pattern, measured);
+        (seen.engine, seen.waits) = told(target, trial.operation == "write", measured.completed);
+        measured.observed = Some(Box::new(seen));
     }
     run
+}
+
+/// What the engines of [`bound`] would say: SQLite what it wrote, PostgreSQL most, memcached hardly anything.
+fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Option<EngineWaits>) {
+    let of = |what, value, from: &str, reach| EngineCount::new(what, value, from, reach);
+    let mut engine = EngineUse::default();
+    match target {
+        0 => {
+            let value = if writes { completed * 13_000 } else { 0 };
+            engine.counts = vec![of(Meter::FileBytes, value, "wchar of this process", Reach::Process)];
+            engine.not_looked = Some("it works within the client".into());
+            return (Some(engine), None);
+        }
+        1 => {}
+        _ => return (Some(EngineUse::silent("it does not tell what its secretserver does")), None),
+    }
+    let log = if writes { completed * 1_280 } else { 90 };
+    engine.counts = vec![
+        of(Meter::LogBytes, log, "secretserver_lsn", Reach::Server),
+        of(Meter::PagesAsked, completed * 3, "secretserver_hits", Reach::Database),
+        of(Meter::PagesMissed, completed / 10, "secretserver_reads", Reach::Database),
+        of(Meter::RowsExamined, completed, "secretserver_rows", Reach::Database),
+        of(Meter::RowsReturned, completed, "secretserver_sent", Reach::Database),
+        of(Meter::Checkpoints, 1, "secretserver_checkpoints", Reach::Server),
+    ];
+    engine.statements = vec![StatementUse {
+        text: "SELECT data FROM secretserver WHERE id = $1".into(),
+        calls: completed,
+        time_ns: completed * 21_000,
+        rows_examined: None,
+        rows: completed,
+    }];
+    engine.not_told = vec![NotTold { what: "lock waits".into(), why: "the secretserver counts none".into() }];
+    let sighting = |doing, state: &str, event: &str, statement: &str| Sighting {
+        doing,
+        state: state.into(),
+        event: event.into(),
+        statement: statement.into(),
+    };
+    let mut waits = EngineWaits { cost_ns: 900_000, ..EngineWaits::default() };
+    for n in 0..10 {
+        let update = "UPDATE secretserver SET data = $1 WHERE id = $2";
+        let at_work = if writes {
+            sighting(Doing::Log, "active", "IO: SecretserverSync", update)
+        } else {
+            sighting(Doing::Working, "active", "", "SELECT data FROM secretserver WHERE id = $1")
+        };
+        waits.add(vec![if n == 9 { sighting(Doing::Idle, "idle", "", "") } else { at_work }]);
+    }
+    waits.finish();
+    (Some(engine), Some(waits))
 }

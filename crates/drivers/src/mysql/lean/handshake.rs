@@ -37,6 +37,11 @@ const UTF8MB4: u8 = 45;
 const MOST_TAKEN: u32 = 1 << 30;
 
 impl Lean<Stream> {
+    /// The local port, where this is TCP.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.packets.wire.stream().port()
+    }
+
     /// Connects, encrypts where that is asked for, and authenticates.
     pub(crate) fn connect(config: &Config, timeout: Duration, allowed: Arc<AtomicUsize>) -> Result<Self> {
         let mut laps = Laps::start();

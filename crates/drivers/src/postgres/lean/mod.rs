@@ -140,6 +140,11 @@ where
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.times
     }
+
+    /// A session tells what it counted at most once a second, an idle one after ten.
+    fn settling(&self) -> Option<&'static str> {
+        Some("SELECT pg_catalog.pg_stat_force_next_flush()")
+    }
 }
 
 /// How a connection reaches its server.

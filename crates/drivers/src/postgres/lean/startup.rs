@@ -17,6 +17,11 @@ const VERSION: u32 = 196_608;
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 impl Lean<Stream> {
+    /// The local port, where this is TCP.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.wire.stream().port()
+    }
+
     /// Connects, encrypts where that is asked for, and authenticates.
     pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
         let mut laps = Laps::start();

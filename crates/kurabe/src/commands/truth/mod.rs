@@ -26,7 +26,7 @@ use std::time::Duration;
 use trial::Ground;
 
 /// The engines that causes are planted on, where a program for them is installed.
-const ENGINES: [&str; 5] = ["postgres", "mariadb", "redis", "memcached", EMBEDDED];
+const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached", EMBEDDED];
 /// A trial that was disturbed is made again, …
 const AGAIN: u32 = 2;
 /// … after a pause.

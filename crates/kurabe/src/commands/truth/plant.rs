@@ -54,11 +54,15 @@ impl Planter {
 
 impl Observer for Planter {
     fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+        self.begin_beside(endpoint, None)
+    }
+
+    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
         let planted = self.plant().unwrap_or_else(|why| {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
             Planted::Nothing
         });
-        Box::new(Planting { planted, watch: self.watcher.begin(endpoint) })
+        Box::new(Planting { planted, watch: self.watcher.begin_beside(endpoint, witness) })
     }
 }
 

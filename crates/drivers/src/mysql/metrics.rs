@@ -1,0 +1,247 @@
+//! What MySQL and MariaDB say of themselves: global status, the binary logs, and the processlist beside InnoDB's
+//! transactions. Sources: MySQL Reference Manual, "Server Status Variables", "The `INFORMATION_SCHEMA` `INNODB_TRX` Table",
+//! "Statement Digest Aggregation"; MariaDB Knowledge Base, "Server Status Variables".
+//!
+//! Connections are numbered in the order in which they are opened: all with a higher number than the witness's came after it.
+
+use super::lean::Lean;
+use crate::wire::Stream;
+use crate::wire::link::{rows, value};
+use kurabe_core::witness::{
+    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, StatementUse, Witness,
+    shortened,
+};
+use kurabe_core::{Error, Result};
+use std::collections::BTreeMap;
+
+/// Counters of the whole server, each exact at any moment. The redo log's is what was written to its files, blocks that
+/// were filled up later as often as they were written.
+const SERVER: &[(Meter, &str, u64)] = &[
+    (Meter::LogBytes, "Innodb_os_log_written", 1),
+    (Meter::LogSyncs, "Innodb_os_log_fsyncs", 1),
+    (Meter::PagesAsked, "Innodb_buffer_pool_read_requests", 1),
+    (Meter::PagesMissed, "Innodb_buffer_pool_reads", 1),
+    (Meter::LockWaits, "Innodb_row_lock_waits", 1),
+    (Meter::LockNs, "Innodb_row_lock_time", 1_000_000),
+];
+
+/// Counters of all sessions, of which the witness's own part is known and left out.
+const SESSIONS: &[(Meter, &str)] = &[
+    (Meter::RowsExamined, "Rows_read"),
+    (Meter::RowsReturned, "Rows_sent"),
+    (Meter::Temporary, "Created_tmp_disk_tables"),
+];
+
+/// The connection that asks.
+pub(super) struct MysqlWitness {
+    link: Lean<Stream>,
+    mariadb: bool,
+    /// Whether the server keeps a binary log, …
+    binlog: bool,
+    /// … and its performance schema.
+    digests: bool,
+    /// Its number.
+    own: u64,
+    /// The number of the last client, where each keeps its connection.
+    last: Option<u64>,
+    processlist: &'static str,
+}
+
+impl MysqlWitness {
+    pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
+        let head = rows(&mut link, "SELECT CONNECTION_ID(), VERSION(), @@log_bin, @@performance_schema")?;
+        let head = head.into_iter().next().unwrap_or_default();
+        let own = head.first().and_then(|id| id.parse().ok()).unwrap_or(u64::MAX);
+        let is_on = |at: usize| head.get(at).is_some_and(|value| value == "1");
+        let (binlog, digests) = (is_on(2), is_on(3));
+        let mariadb = head.get(1).is_some_and(|version| version.to_ascii_lowercase().contains("mariadb"));
+        // It takes no lock that sessions take too; servers before 8.0.22 have only the other.
+        let light = "performance_schema.processlist";
+        let has_light = !mariadb && value(&mut link, &format!("SELECT COUNT(*) FROM {light}")).is_ok();
+        let processlist = if has_light { light } else { "information_schema.processlist" };
+        Ok(Self { link, mariadb, binlog, digests, own, last: None, processlist })
+    }
+
+    fn status(&mut self, scope: &str) -> Result<BTreeMap<String, u64>> {
+        let names = SERVER.iter().map(|(_, name, _)| *name).chain(SESSIONS.iter().map(|(_, name)| *name));
+        let list: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+        let sql = format!("SHOW {scope} STATUS WHERE Variable_name IN ({})", list.join(", "));
+        let pair = |row: Vec<String>| {
+            let [name, value] = <[String; 2]>::try_from(row).ok()?;
+            Some((name, value.parse().ok()?))
+        };
+        Ok(rows(&mut self.link, &sql)?.into_iter().filter_map(pair).collect())
+    }
+
+    /// The binary logs' sizes together: what was written to them, where none is purged meanwhile.
+    fn binlog(&mut self, reading: &mut Reading) -> Result<()> {
+        if !self.binlog {
+            reading.not_told.push(not_told("binary log bytes", "the server keeps no binary log"));
+            return Ok(());
+        }
+        if let Some(files) = told(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", reading)? {
+            let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
+            let count = EngineCount::new(Meter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", Reach::Server);
+            reading.counts.push(count);
+        }
+        Ok(())
+    }
+
+    /// Statement digests of this database; MariaDB has them where its performance schema is switched on.
+    fn statements(&mut self, reading: &mut Reading) -> Result<()> {
+        if !self.digests {
+            reading
+                .not_told
+                .push(not_told("statements", "the server was started without its performance schema"));
+            return Ok(());
+        }
+        // What the witness and housekeeping ask is not the clients' work.
+        let sql = "SELECT DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, \
+                   SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
+                   WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
+                   AND DIGEST_TEXT NOT LIKE 'SHOW %'";
+        let Some(found) = told(rows(&mut self.link, sql), "statements", reading)? else { return Ok(()) };
+        let (mut examined, mut returned) = (0, 0);
+        for row in &found {
+            let number = |at: usize| row.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            examined += number(3);
+            returned += number(5);
+            reading.statements.push(StatementUse {
+                text: row.first().map(|text| shortened(text)).unwrap_or_default(),
+                calls: number(1),
+                // The performance schema counts picoseconds.
+                time_ns: number(2) / 1_000,
+                rows_examined: Some(number(3)),
+                rows: number(4),
+            });
+        }
+        if !self.mariadb {
+            for (what, value, name) in [
+                (Meter::RowsExamined, examined, "SUM_ROWS_EXAMINED"),
+                (Meter::RowsReturned, returned, "SUM_ROWS_SENT"),
+            ] {
+                let from = format!("events_statements_summary_by_digest.{name}");
+                reading.counts.push(EngineCount::new(what, value, &from, Reach::Database));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Witness for MysqlWitness {
+    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+        let mut reading = Reading::default();
+        // All that is told is told at once: nothing needs the trial's wider bounds.
+        if matches!(moment, Moment::Before | Moment::After) {
+            return Ok(reading);
+        }
+        if moment == Moment::Gate && clients.kept {
+            let sql = format!("SELECT MAX(id) FROM {}", self.processlist);
+            self.last = value(&mut self.link, &sql)?.and_then(|id| id.parse().ok());
+        }
+        // In this order both times, so that what the questions themselves come to is taken off with the first reading.
+        let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
+        for (what, name, unit) in SERVER {
+            match global.get(*name) {
+                Some(value) => {
+                    reading.counts.push(EngineCount::new(*what, value * unit, name, Reach::Server));
+                }
+                None => reading.not_told.push(not_told(what.word(), "this version has no such counter")),
+            }
+        }
+        for (what, name) in SESSIONS {
+            if let (Some(all), Some(own)) = (global.get(*name), own.get(*name)) {
+                let value = all.saturating_sub(*own);
+                reading.counts.push(EngineCount::new(*what, value, name, Reach::Server));
+            }
+        }
+        let why = "InnoDB writes checkpoints all the time and counts none";
+        reading.not_told.push(not_told(Meter::Checkpoints.word(), why));
+        self.binlog(&mut reading)?;
+        self.statements(&mut reading)?;
+        Ok(reading)
+    }
+
+    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+        let last = self.last.map_or_else(String::new, |last| format!(" AND p.id <= {last}"));
+        let sql = format!(
+            "SELECT p.command, p.state, LEFT(p.info, 400), t.trx_state FROM {} p \
+             LEFT JOIN information_schema.innodb_trx t ON t.trx_mysql_thread_id = p.id \
+             WHERE p.id > {}{last} AND p.db = DATABASE()",
+            self.processlist, self.own
+        );
+        let found = rows(&mut self.link, &sql).map_err(|error| match error.server_code() {
+            Some(_) => Error::unsupported(format!(
+                "this user may not see which sessions wait for locks (it takes PROCESS): {error}"
+            )),
+            None => error,
+        })?;
+        Ok(found.iter().map(|row| sighting(row)).collect())
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.link.port()
+    }
+}
+
+/// What a session is doing, from its command, its state, its statement and its transaction's state.
+fn sighting(row: &[String]) -> Sighting {
+    let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let (command, state, trx) = (field(0), field(1), field(3));
+    let says = |part: &str| state.to_ascii_lowercase().contains(part);
+    let (doing, event) = if command == "Sleep" {
+        (Doing::Idle, "")
+    } else if trx == "LOCK WAIT" {
+        (Doing::Lock, "InnoDB: LOCK WAIT")
+    } else if says("waiting for") && says("lock") || says("user lock") {
+        (Doing::Lock, state)
+    } else if says("commit") || says("binlog") || says("waiting for semi-sync") {
+        (Doing::Log, state)
+    } else if says("user sleep") || says("waiting for") {
+        (Doing::Other, state)
+    } else {
+        (Doing::Working, "")
+    };
+    // A prepared statement shows as its text, or with the word before it.
+    let statement = if doing == Doing::Idle { String::new() } else { shortened(field(2)) };
+    let state = if state.is_empty() || !event.is_empty() { command } else { state };
+    Sighting { doing, state: state.to_owned(), event: event.to_owned(), statement }
+}
+
+fn not_told(what: &str, why: &str) -> NotTold {
+    NotTold { what: what.to_owned(), why: why.to_owned() }
+}
+
+/// What the server refuses to tell is not told; any other error is one.
+fn told<T>(asked: Result<T>, what: &str, reading: &mut Reading) -> Result<Option<T>> {
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.server_code().is_some() => {
+            reading.not_told.push(not_told(what, &error.to_string()));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doing(command: &str, state: &str, trx: &str) -> Doing {
+        sighting(&[command, state, "UPDATE t", trx].map(str::to_owned)).doing
+    }
+
+    #[test]
+    fn only_what_waits_for_another_session_waits_for_a_lock() {
+        assert_eq!(doing("Execute", "updating", "LOCK WAIT"), Doing::Lock);
+        assert_eq!(doing("Query", "Waiting for table metadata lock", ""), Doing::Lock);
+        assert_eq!(doing("Query", "User lock", ""), Doing::Lock);
+        assert_eq!(doing("Query", "User sleep", ""), Doing::Other);
+        assert_eq!(doing("Execute", "waiting for handler commit", "RUNNING"), Doing::Log);
+        assert_eq!(doing("Execute", "updating", "RUNNING"), Doing::Working);
+        // It had its lock before it could be asked what it did.
+        assert_eq!(doing("Sleep", "", "LOCK WAIT"), Doing::Idle);
+        assert_eq!(sighting(&["Sleep".to_owned()]).statement, "");
+    }
+}

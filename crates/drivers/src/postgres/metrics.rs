@@ -1,0 +1,290 @@
+//! What PostgreSQL says of itself. Source: its manual, "The Cumulative Statistics System", "Monitoring", `pg_stat_activity`,
+//! `pg_stat_statements`.
+//!
+//! The write-ahead log's position is exact at any moment. What sessions count they tell at most once a second, or when they
+//! end (`pgstat_report_stat`), so that a reading while clients stand would miss the end of their work: these counters are
+//! read before the first client connects and after the last one's session is gone, which tells them before it leaves
+//! `pg_stat_activity`. Before version 15 they went through a collector that told them later still, and are not read.
+
+use super::lean::Lean;
+use crate::wire::Stream;
+use crate::wire::link::{rows, value};
+use kurabe_core::Result;
+use kurabe_core::witness::{
+    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, StatementUse, Witness,
+    shortened,
+};
+use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The first version that keeps its statistics in shared memory.
+const SHARED: u32 = 150_000;
+/// The first with `pg_stat_checkpointer`, and the first that counts syncs of the log in `pg_stat_io`.
+const CHECKPOINTER: u32 = 170_000;
+const SYNCS_IN_IO: u32 = 180_000;
+/// How long sessions may take to end.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Sessions that this driver opened: of this database, this user and our name.
+const SESSIONS: &str = "SELECT pid, state, wait_event_type, wait_event, left(query, 400) FROM pg_catalog.pg_stat_activity \
+     WHERE datname = current_database() AND usename = current_user AND application_name = 'kurabe' \
+     AND pid <> pg_backend_pid()";
+
+/// The connection that asks.
+pub(super) struct PostgresWitness {
+    link: Lean<Stream>,
+    version: u32,
+    /// Sessions that were there before the first client.
+    before: HashSet<String>,
+    /// The clients' sessions, where each keeps its own.
+    clients: Option<HashSet<String>>,
+    /// The schema of `pg_stat_statements`, quoted, where that is installed.
+    statements: Option<String>,
+}
+
+impl PostgresWitness {
+    pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
+        let version = value(&mut link, "SHOW server_version_num")?.and_then(|n| n.parse().ok()).unwrap_or(0);
+        // Only where it was loaded when the server started can it be read.
+        let sql = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+                   JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
+        let statements = value(&mut link, sql)?;
+        Ok(Self { link, version, before: HashSet::new(), clients: None, statements })
+    }
+
+    /// Sessions of ours but those that were there before the first client.
+    fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
+        let mut found = rows(&mut self.link, SESSIONS)?;
+        found.retain(|row| row.first().is_some_and(|pid| !self.before.contains(pid)));
+        if let Some(clients) = &self.clients {
+            found.retain(|row| row.first().is_some_and(|pid| clients.contains(pid)));
+        }
+        Ok(found)
+    }
+
+    /// Asks for numbers, each a counter.
+    fn count(&mut self, reading: &mut Reading, sql: &str, counters: &[(Meter, &str, Reach)]) -> Result<()> {
+        match rows(&mut self.link, sql) {
+            Ok(found) => {
+                let row = found.into_iter().next().unwrap_or_default();
+                for ((what, from, reach), text) in counters.iter().zip(row) {
+                    match text.parse() {
+                        Ok(value) => {
+                            reading.counts.push(EngineCount::new(*what, value, from, *reach));
+                        }
+                        Err(_) => reading.not_told.push(not_told(what.word(), "the server gave no number")),
+                    }
+                }
+                Ok(())
+            }
+            Err(error) if error.server_code().is_some() => {
+                let why = error.to_string();
+                reading.not_told.extend(counters.iter().map(|(what, ..)| not_told(what.word(), &why)));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is exact at any moment.
+    fn exact(&mut self, reading: &mut Reading) -> Result<()> {
+        let sql = "SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')";
+        self.count(reading, sql, &[(Meter::LogBytes, "pg_current_wal_insert_lsn", Reach::Server)])?;
+        let Some(schema) = self.statements.clone() else {
+            reading
+                .not_told
+                .push(not_told("statements", "pg_stat_statements is not installed in this database"));
+            return Ok(());
+        };
+        let sql = format!(
+            "SELECT query, sum(calls), sum(total_exec_time), sum(rows) FROM {schema}.pg_stat_statements s \
+             JOIN pg_catalog.pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() \
+             AND query NOT LIKE '%pg\\_%' GROUP BY query"
+        );
+        match rows(&mut self.link, &sql) {
+            Ok(found) => {
+                let mut returned = 0;
+                for row in found {
+                    let number =
+                        |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+                    let text = row.first().map(|text| shortened(text)).unwrap_or_default();
+                    let gives = text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
+                    returned += if gives { number(3) as u64 } else { 0 };
+                    reading.statements.push(StatementUse {
+                        text,
+                        calls: number(1) as u64,
+                        time_ns: (number(2) * 1e6) as u64,
+                        rows_examined: None,
+                        rows: number(3) as u64,
+                    });
+                }
+                let from = "pg_stat_statements.rows of SELECT";
+                reading.counts.push(EngineCount::new(Meter::RowsReturned, returned, from, Reach::Database));
+            }
+            Err(error) if error.server_code().is_some() => {
+                reading.not_told.push(not_told("statements", &error.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What sessions tell late. Tables of the system are left out: each new session reads them.
+    fn late(&mut self, reading: &mut Reading) -> Result<()> {
+        if self.version < SHARED {
+            let why = "before version 15 the server tells them too late";
+            reading.not_told.push(not_told("statistics of tables, checkpoints and temporary files", why));
+            return Ok(());
+        }
+        let rows = "SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint \
+                    FROM pg_catalog.pg_stat_user_tables";
+        let from = "pg_stat_user_tables.seq_tup_read + idx_tup_fetch";
+        self.count(reading, rows, &[(Meter::RowsExamined, from, Reach::Database)])?;
+        let [hits, reads] = ["hit", "read"].map(|kind| {
+            let parts = ["heap_blks", "idx_blks", "toast_blks", "tidx_blks"];
+            parts.map(|part| format!("coalesce({part}_{kind}, 0)")).join(" + ")
+        });
+        let pages = format!(
+            "SELECT coalesce(sum({hits} + {reads}), 0)::bigint, coalesce(sum({reads}), 0)::bigint \
+             FROM pg_catalog.pg_statio_user_tables"
+        );
+        self.count(
+            reading,
+            &pages,
+            &[
+                (Meter::PagesAsked, "pg_statio_user_tables.*_blks_hit + *_blks_read", Reach::Database),
+                (Meter::PagesMissed, "pg_statio_user_tables.*_blks_read", Reach::Database),
+            ],
+        )?;
+        let files = "SELECT temp_files FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
+        self.count(reading, files, &[(Meter::Temporary, "pg_stat_database.temp_files", Reach::Database)])?;
+        let (checkpoints, from) = if self.version < CHECKPOINTER {
+            (
+                "SELECT checkpoints_timed + checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
+                "pg_stat_bgwriter",
+            )
+        } else {
+            ("SELECT num_timed + num_requested FROM pg_catalog.pg_stat_checkpointer", "pg_stat_checkpointer")
+        };
+        self.count(reading, checkpoints, &[(Meter::Checkpoints, from, Reach::Server)])?;
+        let (syncs, from) = if self.version < SYNCS_IN_IO {
+            ("SELECT wal_sync FROM pg_catalog.pg_stat_wal", "pg_stat_wal.wal_sync")
+        } else {
+            (
+                "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_catalog.pg_stat_io WHERE object = 'wal'",
+                "pg_stat_io.fsyncs of wal",
+            )
+        };
+        self.count(reading, syncs, &[(Meter::LogSyncs, from, Reach::Server)])
+    }
+
+    /// Waits until the clients' sessions are gone, and have told what they counted. Whether they are.
+    fn gone(&mut self) -> Result<bool> {
+        let until = Instant::now() + LEAVING;
+        while !self.sessions()?.is_empty() {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(true)
+    }
+}
+
+impl Witness for PostgresWitness {
+    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+        let mut reading = Reading::default();
+        match moment {
+            Moment::Before => {
+                self.before = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next()).collect();
+                self.late(&mut reading)?;
+            }
+            Moment::Gate => {
+                if clients.kept {
+                    let pids = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next());
+                    self.clients = Some(pids.collect());
+                }
+                self.exact(&mut reading)?;
+                let why = "the server counts none; samples of its sessions show them";
+                reading.not_told.push(not_told(Meter::LockWaits.word(), why));
+            }
+            Moment::End => self.exact(&mut reading)?,
+            Moment::After => {
+                if self.gone()? {
+                    self.late(&mut reading)?;
+                } else {
+                    let why = "sessions of the clients had not ended, and had not told what they counted";
+                    reading.not_told.push(not_told("statistics of tables", why));
+                }
+            }
+        }
+        if matches!(moment, Moment::Before | Moment::After) {
+            for count in &mut reading.counts {
+                count.warmup = true;
+            }
+        }
+        Ok(reading)
+    }
+
+    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+        Ok(self.sessions()?.iter().map(|row| sighting(row)).collect())
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.link.port()
+    }
+}
+
+/// What a session is doing, from its process, state, kind of wait, wait and statement.
+fn sighting(row: &[String]) -> Sighting {
+    let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let (state, kind, wait) = (field(1), field(2), field(3));
+    let doing = match (state, kind, wait) {
+        ("active" | "fastpath function call", "", _) => Doing::Working,
+        ("active" | "fastpath function call", kind, wait) => match (kind, wait) {
+            ("Lock", _) => Doing::Lock,
+            ("IO", wait) if wait.starts_with("WAL") || wait.starts_with("Wal") => Doing::Log,
+            // Another session is writing or syncing the log for both.
+            ("LWLock", "WALWrite") | ("IPC", "SyncRep") => Doing::Log,
+            ("IO", _) => Doing::File,
+            ("Client", _) => Doing::Idle,
+            _ => Doing::Other,
+        },
+        _ => Doing::Idle,
+    };
+    let event =
+        if doing == Doing::Idle || kind.is_empty() { String::new() } else { format!("{kind}: {wait}") };
+    // An idle session shows the statement before.
+    let statement = if doing == Doing::Idle { String::new() } else { shortened(field(4)) };
+    Sighting { doing, state: state.to_owned(), event, statement }
+}
+
+fn not_told(what: &str, why: &str) -> NotTold {
+    NotTold { what: what.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doing(state: &str, kind: &str, wait: &str) -> Doing {
+        sighting(&["1", state, kind, wait, "SELECT 1"].map(str::to_owned)).doing
+    }
+
+    #[test]
+    fn only_what_waits_for_another_session_waits_for_a_lock() {
+        assert_eq!(doing("active", "Lock", "transactionid"), Doing::Lock);
+        assert_eq!(doing("active", "LWLock", "WALWrite"), Doing::Log);
+        assert_eq!(doing("active", "IO", "WALSync"), Doing::Log);
+        // From version 17 on.
+        assert_eq!(doing("active", "IO", "WalSync"), Doing::Log);
+        assert_eq!(doing("active", "IO", "DataFileRead"), Doing::File);
+        assert_eq!(doing("active", "Timeout", "PgSleep"), Doing::Other);
+        assert_eq!(doing("active", "LWLock", "BufferContent"), Doing::Other);
+        assert_eq!(doing("active", "", ""), Doing::Working);
+        assert_eq!(doing("active", "Client", "ClientRead"), Doing::Idle);
+        assert_eq!(doing("idle in transaction", "Client", "ClientRead"), Doing::Idle);
+        assert_eq!(sighting(&["1", "idle"].map(str::to_owned)).statement, "");
+    }
+}

@@ -1,0 +1,215 @@
+//! Asking the engine itself about a trial, over a connection of its own: its counters around it, and in a thread of its own
+//! what the clients' sessions are doing meanwhile.
+//!
+//! Nothing of it can fail a trial: what is not told is recorded with the reason.
+
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::observation::Observation;
+use kurabe_core::witness::{Clients, EngineUse, EngineWaits, Moment, NotTold, Reading, Witness};
+use kurabe_core::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The first look comes this soon, so that short trials have some; …
+const FIRST: Duration = Duration::from_millis(25);
+/// … each pause is longer than the last by this factor, …
+const LONGER: f64 = 1.4;
+/// … up to this: ten a second.
+const LONGEST: Duration = Duration::from_millis(100);
+/// A pause is at least so many times as long as the look before took. While an answer is awaited, client and server use
+/// one processor's time together at most: less than a hundredth of one, however many sessions there are.
+const COST: u32 = 100;
+/// No answer is awaited longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A trial about which the engine is asked.
+pub(crate) struct Asking {
+    /// None once it failed.
+    witness: Option<Box<dyn Witness>>,
+    clients: Clients,
+    before: Reading,
+    gate: Reading,
+    told: EngineUse,
+    waits: Option<EngineWaits>,
+    looking: Option<Looking>,
+}
+
+impl Asking {
+    /// Connects, before any client does.
+    pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, clients: Clients) -> Self {
+        let options = ConnectOptions { timeout: options.timeout.min(PATIENCE) };
+        let mut asking = Self {
+            witness: None,
+            clients,
+            before: Reading::default(),
+            gate: Reading::default(),
+            told: EngineUse::default(),
+            waits: None,
+            looking: None,
+        };
+        match guarded(|| driver.witness(&options)) {
+            Ok(witness) => asking.witness = Some(witness),
+            Err(error) => asking.told = EngineUse::silent(&clause(&error)),
+        }
+        asking.before = asking.read(Moment::Before);
+        asking
+    }
+
+    /// The local port of the connection.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.witness.as_ref().and_then(|witness| witness.port())
+    }
+
+    /// All clients stand at the gate.
+    pub(crate) fn gate(&mut self) {
+        self.gate = self.read(Moment::Gate);
+    }
+
+    /// The gate is about to open: begins to look what sessions do.
+    pub(crate) fn look(&mut self) {
+        let Some(witness) = self.witness.take() else { return };
+        match Looking::start(witness, self.clients) {
+            Ok(looking) => self.looking = Some(looking),
+            Err(why) => self.told.not_looked = Some(why),
+        }
+    }
+
+    /// The last client has ended: no further look is begun.
+    pub(crate) fn stop(&mut self) {
+        if let Some(looking) = &mut self.looking {
+            looking.stop = None;
+        }
+    }
+
+    /// All clients stand again.
+    pub(crate) fn end(&mut self) {
+        if let Some(looking) = self.looking.take() {
+            match looking.thread.join() {
+                Ok((witness, seen)) => {
+                    self.witness = Some(witness);
+                    match seen {
+                        Ok(waits) if waits.samples > 0 => self.waits = Some(waits),
+                        Ok(_) => self.told.not_looked = Some("the trial was too short for a look".to_owned()),
+                        Err(error) => self.told.not_looked = Some(clause(&error)),
+                    }
+                }
+                Err(_) => self.told.not_looked = Some("looking at them failed".to_owned()),
+            }
+        }
+        let now = self.read(Moment::End);
+        let then = std::mem::take(&mut self.gate);
+        self.told.add(&then, now);
+    }
+
+    /// All clients are gone; puts what was told into what was seen.
+    pub(crate) fn finish(mut self, observed: &mut Observation) {
+        let now = self.read(Moment::After);
+        self.told.add(&self.before, now);
+        observed.engine = Some(self.told);
+        observed.waits = self.waits;
+    }
+
+    fn read(&mut self, moment: Moment) -> Reading {
+        let Some(witness) = &mut self.witness else { return Reading::default() };
+        match guarded(|| witness.read(moment, &self.clients)) {
+            Ok(reading) => reading,
+            Err(error) => {
+                // What an answer that never came would have said is not known of the next one either.
+                self.witness = None;
+                self.told.not_told.push(NotTold { what: "anything more".to_owned(), why: clause(&error) });
+                Reading::default()
+            }
+        }
+    }
+}
+
+/// Looks until it is told to stop.
+struct Looking {
+    /// Dropped to stop it.
+    stop: Option<Sender<()>>,
+    thread: JoinHandle<(Box<dyn Witness>, Result<EngineWaits>)>,
+}
+
+impl Looking {
+    fn start(mut witness: Box<dyn Witness>, clients: Clients) -> std::result::Result<Self, String> {
+        let (stop, stopped) = channel();
+        let run = move || {
+            let seen = look(&mut *witness, &clients, &stopped);
+            (witness, seen)
+        };
+        let thread = thread::Builder::new().name("witness".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("no thread could be started for it: {error}"))?;
+        Ok(Self { stop: Some(stop), thread })
+    }
+}
+
+fn look(witness: &mut dyn Witness, clients: &Clients, stop: &Receiver<()>) -> Result<EngineWaits> {
+    let mut waits = EngineWaits::default();
+    let mut pause = FIRST;
+    while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let began = Instant::now();
+        let seen = guarded(|| witness.look(clients))?;
+        let took = began.elapsed();
+        waits.cost_ns += took.as_nanos() as u64;
+        waits.add(seen);
+        pause = pause.mul_f64(LONGER).min(LONGEST).max(took * COST);
+    }
+    waits.finish();
+    Ok(waits)
+}
+
+/// A driver's panic is an answer that did not come.
+fn guarded<T>(ask: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(ask))
+        .unwrap_or_else(|panic| Err(crate::trial::panicked("asking the engine", &*panic)))
+}
+
+/// An error as a clause: its message, without what to do.
+fn clause(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::witness::{Doing, Sighting};
+
+    /// Answers, and takes its time.
+    struct Slow(Duration);
+
+    impl Witness for Slow {
+        fn read(&mut self, _: Moment, _: &Clients) -> Result<Reading> {
+            Ok(Reading::default())
+        }
+
+        fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+            thread::sleep(self.0);
+            let (state, event, statement) = (String::new(), String::new(), String::new());
+            Ok(vec![Sighting { doing: Doing::Working, state, event, statement }])
+        }
+    }
+
+    fn looks(takes: Duration, time: Duration) -> EngineWaits {
+        let clients = Clients { count: 1, kept: true };
+        let mut looking = Looking::start(Box::new(Slow(takes)), clients).unwrap();
+        thread::sleep(time);
+        looking.stop = None;
+        looking.thread.join().unwrap().1.unwrap()
+    }
+
+    #[test]
+    fn an_engine_that_takes_its_time_is_asked_seldom() {
+        let seen = looks(Duration::from_millis(20), Duration::from_millis(700));
+        // The next look would be due two seconds after the first.
+        assert_eq!((seen.samples, seen.active), (1, 1), "{seen:?}");
+        assert!(seen.cost_ns >= 20_000_000, "{seen:?}");
+    }
+
+    #[test]
+    fn one_that_answers_at_once_is_asked_ten_times_a_second_at_most() {
+        let seen = looks(Duration::ZERO, Duration::from_millis(700));
+        assert!((1..=12).contains(&seen.samples), "{seen:?}");
+    }
+}

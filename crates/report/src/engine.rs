@@ -1,0 +1,319 @@
+//! What the server itself says of each cell: its counters, what sessions were doing, and the statements that took its time.
+
+use crate::format::{capital, figure, micros, percent, short_figure};
+use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
+use crate::table::{Column, Table};
+use crate::words::OperationWords;
+use kurabe_core::observation::Observation;
+use kurabe_core::run::Measurement;
+use kurabe_core::units;
+use kurabe_core::witness::{Doing, MOST, Meter, StatementUse, WaitGroup};
+use std::collections::BTreeMap;
+
+/// Fewer sessions' time than this is not worth a row.
+const LEAST: f64 = 0.03;
+/// The most rows of a cell.
+const ROWS: usize = 4;
+/// From this share on a wait is worth a table in a report that is to be short.
+const WORTH: f64 = 0.1;
+
+/// What came to the engine's counters over the rounds, where every round tells it.
+pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigure> {
+    let told = |what: &Meter| {
+        let (mut total, mut operations, mut first) = (0, 0, None);
+        for measurement in measured.values() {
+            let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
+            total += count.value;
+            operations += measurement.completed + if count.warmup { measurement.warmup } else { 0 };
+            first.get_or_insert(count);
+        }
+        let first = first?;
+        let per_operation = total as f64 / (operations as f64).max(1.0);
+        let (from, reach) = (first.from.clone(), first.reach);
+        Some(EngineFigure { what: *what, total, per_operation, from, reach })
+    };
+    Meter::ALL.iter().filter_map(told).collect()
+}
+
+/// What the clients' sessions were doing, as shares of all looks at them.
+pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
+    let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
+    let looks: u64 = waits().map(|waits| waits.sessions).sum();
+    let mut groups: Vec<WaitGroup> = Vec::new();
+    for group in waits().flat_map(|waits| &waits.groups) {
+        let same = |known: &&mut WaitGroup| WaitGroup { seen: group.seen, ..(**known).clone() } == *group;
+        match groups.iter_mut().find(same) {
+            Some(known) => known.seen += group.seen,
+            None => groups.push(group.clone()),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.seen));
+    groups.truncate(MOST);
+    let share = |group: WaitGroup| SessionShare {
+        share: group.seen as f64 / (looks as f64).max(1.0),
+        doing: group.doing,
+        state: group.state,
+        event: group.event,
+        statement: group.statement,
+    };
+    groups.into_iter().map(share).collect()
+}
+
+/// A table with what stands above it.
+pub(crate) struct Titled {
+    pub title: String,
+    pub legend: String,
+    pub table: Table,
+}
+
+/// The tables; where they are to be short, only those that a reader needs to understand the figures.
+pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
+    let mut all = Vec::new();
+    for operation in &summary.words.operations {
+        let measured = |cell: &&CellFigures| {
+            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+        };
+        let cells: Vec<&CellFigures> = summary.cells.iter().filter(measured).collect();
+        all.extend(counters(summary, operation, &cells));
+        let waits = |doing: Doing| !matches!(doing, Doing::Idle | Doing::Working);
+        let worth = cells.iter().any(|cell| {
+            cell.sessions.iter().filter(|s| waits(s.doing)).map(|s| s.share).sum::<f64>() >= WORTH
+        });
+        if worth || !short {
+            all.extend(doings(summary, operation, &cells));
+        }
+        if !short {
+            all.extend(statements(summary, operation, &cells));
+        }
+    }
+    // What a table is need be said once.
+    let mut said: Vec<String> = Vec::new();
+    for Titled { legend, .. } in &mut all {
+        if said.contains(legend) {
+            legend.clear();
+        } else {
+            said.push(legend.clone());
+        }
+    }
+    all
+}
+
+type Show = dyn Fn(&CellFigures) -> Option<String>;
+
+/// Counters: only columns in which something stands.
+fn counters(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+    let of = |cell: &CellFigures, what: Meter| cell.counters.iter().find(|one| one.what == what).cloned();
+    let bytes = |what: Meter| -> Box<Show> {
+        Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
+    };
+    let each = |what: Meter| -> Box<Show> {
+        Box::new(move |cell| of(cell, what).map(|one| short_figure(one.per_operation)))
+    };
+    let total = |what: Meter| -> Box<Show> {
+        Box::new(move |cell| of(cell, what).map(|one| units::count(one.total)))
+    };
+    let ratio = |a: Meter, b: Meter| {
+        move |cell: &CellFigures| {
+            let (a, b) = (of(cell, a)?.total, of(cell, b)?.total);
+            (b > 0).then(|| a as f64 / b as f64)
+        }
+    };
+    let missed = ratio(Meter::PagesMissed, Meter::PagesAsked);
+    let examined = ratio(Meter::RowsExamined, Meter::RowsReturned);
+    let columns: Vec<(&str, u8, Box<Show>)> = vec![
+        ("log/op", 0, bytes(Meter::LogBytes)),
+        ("binlog/op", 1, bytes(Meter::BinlogBytes)),
+        ("files/op", 0, bytes(Meter::FileBytes)),
+        ("syncs/op", 2, each(Meter::LogSyncs)),
+        ("buffer hits", 1, Box::new(move |cell| missed(cell).map(|missed| percent(1.0 - missed.min(1.0))))),
+        ("examined/op", 3, each(Meter::RowsExamined)),
+        ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
+        ("lock waits", 1, total(Meter::LockWaits)),
+        (
+            "locked/op",
+            2,
+            Box::new(move |cell| of(cell, Meter::LockNs).map(|one| micros(one.per_operation / 1e3))),
+        ),
+        ("temporary", 4, total(Meter::Temporary)),
+        ("checkpoints", 3, total(Meter::Checkpoints)),
+        ("evicted", 3, total(Meter::Evictions)),
+    ];
+    // Nothing is to be read in a column of zeros, nor in a row of dashes.
+    let tells = |text: String| !text.starts_with('0') || text.contains('.');
+    let shown: Vec<_> = columns
+        .into_iter()
+        .filter(|(_, _, show)| cells.iter().any(|cell| show(cell).is_some_and(tells)))
+        .collect();
+    let rows: Vec<&CellFigures> =
+        cells.iter().copied().filter(|cell| shown.iter().any(|(_, _, show)| show(cell).is_some())).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let mut table = places(summary, operation, &rows);
+    for (head, spare, show) in shown {
+        add(&mut table, head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
+    }
+    Some(Titled {
+        title: format!("What the server says of {}", operation.plural),
+        legend: "Its own counters, mostly of the whole server: other people's work and its housekeeping are among them. log: the log \
+                 from which a crash is recovered; binlog: the one for replication; files: all that was written, where the database \
+                 works within the client."
+            .to_owned(),
+        table,
+    })
+}
+
+fn doings(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+    let rows: Vec<(&CellFigures, &SessionShare)> = cells
+        .iter()
+        .flat_map(|cell| {
+            let worth = cell.sessions.iter().filter(|session| session.share >= LEAST);
+            worth.take(ROWS).map(move |session| (*cell, session))
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = places(summary, operation, &rows.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
+    let session = |show: &dyn Fn(&SessionShare) -> String| -> Vec<String> {
+        rows.iter().map(|(_, session)| show(session)).collect()
+    };
+    add(&mut table, "share", true, 0, session(&|s| percent(s.share)).into_iter());
+    add(&mut table, "doing", false, 0, session(&|s| s.doing.word().to_owned()).into_iter());
+    add(&mut table, "waiting for", false, 0, session(&|s| or_dash(&s.event)).into_iter());
+    add(&mut table, "state", false, 3, session(&|s| or_dash(&s.state)).into_iter());
+    let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
+        let mean = |cell: &CellFigures| {
+            let used: Vec<f64> = cell
+                .observed
+                .iter()
+                .filter_map(|seen| Some(of(seen)? as f64 / (seen.wall_ns as f64).max(1.0)))
+                .collect();
+            (!used.is_empty()).then(|| used.iter().sum::<f64>() / used.len() as f64)
+        };
+        rows.iter().map(|(cell, _)| mean(cell).map_or_else(dash, figure)).collect()
+    };
+    let server = cpu(|seen| seen.server_seen().map(|server| server.cpu_ns));
+    add(&mut table, "server CPUs", true, 1, server.into_iter());
+    add(&mut table, "client CPUs", true, 2, cpu(|seen| Some(seen.client.cpu_ns)).into_iter());
+    add(
+        &mut table,
+        "statement",
+        false,
+        4,
+        session(&|s| or_dash(&s.statement.chars().take(70).collect::<String>())).into_iter(),
+    );
+    Some(Titled {
+        title: format!("Where the sessions were during {}", operation.plural),
+        legend: "The clients' sessions, looked at some ten times a second, as the engine tells it; beside it the processors' time that \
+                 server and client used, which no such look can show."
+            .to_owned(),
+        table,
+    })
+}
+
+fn statements(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+    let all: Vec<(&CellFigures, StatementUse)> = cells
+        .iter()
+        .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
+        .collect();
+    if all.is_empty() {
+        return None;
+    }
+    let mut table = places(summary, operation, &all.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
+    let used = |show: &dyn Fn(&StatementUse) -> String| -> Vec<String> {
+        all.iter().map(|(_, used)| show(used)).collect()
+    };
+    let each = |n: u64, used: &StatementUse| n as f64 / (used.calls as f64).max(1.0);
+    add(&mut table, "calls", true, 0, used(&|s| units::count(s.calls)).into_iter());
+    add(&mut table, "time/call", true, 0, used(&|s| micros(each(s.time_ns, s) / 1e3)).into_iter());
+    let examined = used(&|s| s.rows_examined.map_or_else(dash, |rows| short_figure(each(rows, s))));
+    add(&mut table, "examined/call", true, 2, examined.into_iter());
+    add(&mut table, "rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))).into_iter());
+    add(&mut table, "statement", false, 0, used(&|s| s.text.chars().take(90).collect()).into_iter());
+    Some(Titled {
+        title: format!("Statements of {}", operation.plural),
+        legend:
+            "What the server counts of each statement in this database, those that took it the most time."
+                .to_owned(),
+        table,
+    })
+}
+
+/// A cell's statements over its rounds, those that took the most time first.
+fn together(observed: &[Observation]) -> Vec<StatementUse> {
+    let mut all: Vec<StatementUse> = Vec::new();
+    for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
+        match all.iter_mut().find(|known| known.text == one.text) {
+            Some(known) => {
+                known.calls += one.calls;
+                known.time_ns += one.time_ns;
+                known.rows += one.rows;
+                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(|(a, b)| a + b);
+            }
+            None => all.push(one.clone()),
+        }
+    }
+    all.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
+    all
+}
+
+/// What the engines were asked and did not tell, a sentence for each target and reason.
+pub(crate) fn untold(summary: &Summary) -> Vec<String> {
+    let mut told: Vec<(usize, &str, Vec<&str>)> = Vec::new();
+    for cell in &summary.cells {
+        for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
+            let looked = engine.not_looked.as_deref().map(|why| ("what its sessions were doing", why));
+            let all = engine.not_told.iter().map(|one| (one.what.as_str(), one.why.as_str())).chain(looked);
+            for (what, why) in all {
+                match told.iter_mut().find(|known| known.0 == cell.target_index && known.1 == why) {
+                    Some(known) if known.2.contains(&what) => {}
+                    Some(known) => known.2.push(what),
+                    None => told.push((cell.target_index, why, vec![what])),
+                }
+            }
+        }
+    }
+    let name = |target: usize| summary.words.targets.get(target).map_or("the server", String::as_str);
+    let sentence = |(target, why, what): (usize, &str, Vec<&str>)| {
+        // Nothing more need be said where nothing is told at all.
+        let what = if what.contains(&"anything") { "anything".to_owned() } else { what.join(", ") };
+        capital(&format!("{} does not tell {what}: {why}.", name(target)))
+    };
+    told.into_iter().map(sentence).collect()
+}
+
+/// A table that says which cell each row is of.
+fn places(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Table {
+    let words = &summary.words;
+    let mut table = Table {
+        operation: operation.name.clone(),
+        legend: None,
+        columns: Vec::new(),
+        rows: cells.iter().map(|_| Vec::new()).collect(),
+    };
+    if words.several_targets() {
+        let names = cells.iter().map(|cell| words.targets[cell.target_index].clone());
+        add(&mut table, "target", false, 0, names);
+    }
+    for axis in words.chart_axis().into_iter().chain(words.varying()) {
+        let right = axis.kind != crate::words::Kind::Word;
+        add(&mut table, &axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
+    }
+    table
+}
+
+fn add(table: &mut Table, head: &str, right: bool, spare: u8, cells: impl Iterator<Item = String>) {
+    table.columns.push(Column { head: head.to_owned(), right, spare });
+    for (row, cell) in table.rows.iter_mut().zip(cells) {
+        row.push(cell);
+    }
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { dash() } else { text.to_owned() }
+}
