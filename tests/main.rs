@@ -9,6 +9,7 @@ mod own;
 mod packets;
 mod program;
 mod sabotage;
+mod said;
 mod servers;
 mod support;
 mod web;

@@ -1,0 +1,359 @@
+//! What the server itself says of a trial: its counters, against the same read by hand around the same clients; and what
+//! its sessions waited for, against waits that were planted.
+
+use crate::servers::common::sql;
+use crate::support::{Answer, Place, with};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Measurement, Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::witness::{Doing, Meter};
+use kurabe_engine::event::Event;
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{Target, cells, dataset};
+use kurabe_engine::runner::Runner;
+use kurabe_experiments::registry;
+use kurabe_observe::Watcher;
+use kurabe_testbed::{Server, testing};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What is done when all clients stand at the gate, and when they stand again.
+type Hand = dyn Fn() -> u64 + Send + Sync;
+
+/// Reads a counter by hand, within the moments at which the tool reads it itself.
+struct ByHand {
+    watcher: Watcher,
+    hand: Arc<Hand>,
+    read: Arc<Mutex<Vec<u64>>>,
+}
+
+struct Reading {
+    watch: Box<dyn Watch>,
+    hand: Arc<Hand>,
+    read: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Observer for ByHand {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+        self.begin_beside(endpoint, None)
+    }
+
+    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+        self.read.lock().unwrap().push((self.hand)());
+        let watch = self.watcher.begin_beside(endpoint, witness);
+        Box::new(Reading { watch, hand: Arc::clone(&self.hand), read: Arc::clone(&self.read) })
+    }
+}
+
+impl Watch for Reading {
+    fn end(self: Box<Self>) -> Observation {
+        let seen = self.watch.end();
+        self.read.lock().unwrap().push((self.hand)());
+        seen
+    }
+}
+
+fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
+    let info = registry::find(experiment).unwrap().info();
+    let axes = info.axes.iter().map(|axis| {
+        let value = match axis.name {
+            "clients" => AxisValue::Number(clients),
+            _ => axis.parse(axis.default[0]).unwrap(),
+        };
+        (axis.name.to_owned(), vec![value])
+    });
+    let operation = info.operations[0].name.to_owned();
+    RunSpec {
+        experiment: experiment.to_owned(),
+        targets: vec!["target".to_owned()],
+        axes: axes.collect(),
+        requests: requests.map(|n| (operation.clone(), n)).into_iter().collect::<BTreeMap<_, _>>(),
+        operations: vec![operation],
+        duration_ns: requests.is_none().then_some(1_200_000_000),
+        budget_ns: None,
+        rounds: 1,
+        seed: 5,
+        records: Some(8),
+        arrivals: None,
+        slo_ns: None,
+        durability: None,
+        own: None,
+    }
+}
+
+/// Makes one trial, with something done by hand around its measured phase.
+fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
+    let experiment = registry::find(&spec.experiment).unwrap();
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let targets = [Target { name: "target".to_owned(), driver, facts, claims: true, refused: None }];
+    let mut cells = cells(experiment, spec, &targets).unwrap();
+    cells.retain(|cell| !cell.repeat);
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let observer = ByHand { watcher: Watcher::new(), hand, read: Arc::clone(&read) };
+    let runner = Runner {
+        experiment,
+        spec,
+        run: "said",
+        targets: &targets,
+        cells: &cells,
+        began: Instant::now(),
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+        observer: Some(&observer),
+    };
+    let mut outcome = None;
+    runner
+        .run(House::open_all(&targets, "said").unwrap(), &[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                outcome = Some(record.outcome.clone());
+            }
+            Ok(())
+        })
+        .unwrap();
+    let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
+    let read = read.lock().unwrap();
+    (*measured, read[1] - read[0])
+}
+
+fn counted(measured: &Measurement, what: Meter) -> u64 {
+    let engine = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
+    engine.of(what).unwrap_or_else(|| panic!("{what:?} is not told: {engine:?}")).value
+}
+
+/// What a server's housekeeping may write to its log in the milliseconds between our reading and the one by hand, which
+/// lies within ours: a few records. Everything that the clients write lies within both.
+const BACKGROUND: u64 = 8 * 1024;
+
+/// The bytes of log that the tool recorded, against those read by hand around the same writes.
+fn log_agrees(server: Server, statement: &'static str) {
+    let url = server.url().to_owned();
+    let server = Arc::new(Mutex::new(server));
+    let asked = Arc::clone(&server);
+    if sql(&server.lock().unwrap(), "", statement).is_none() {
+        return;
+    }
+    let hand = move || {
+        let told = sql(&asked.lock().unwrap(), "", statement).unwrap();
+        told.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    let (measured, by_hand) = trial(&url, &spec("point-write", 2, Some(300)), Arc::new(hand));
+    let told = counted(&measured, Meter::LogBytes);
+    assert!(by_hand > 300 * 20, "300 updates wrote {by_hand} bytes of log");
+    assert!(told >= by_hand && told - by_hand <= BACKGROUND, "told {told}, by hand {by_hand}");
+}
+
+#[test]
+fn write_volume_agrees_with_the_servers_own_counter_on_mysql() {
+    let Some(server) = testing::server("mysql") else { return };
+    log_agrees(server, "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'");
+}
+
+#[test]
+fn write_volume_agrees_with_the_servers_own_counter_on_mariadb() {
+    let Some(server) = testing::server("mariadb") else { return };
+    log_agrees(server, "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'");
+}
+
+#[test]
+fn write_volume_agrees_with_the_servers_own_position_on_postgres() {
+    let Some(server) = testing::server("postgres") else { return };
+    log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
+}
+
+/// The process that the test below starts: what a process writes is only its own while no other test runs in it.
+#[test]
+#[ignore = "it must be alone in its process: its neighbour starts it"]
+fn the_growth_of_the_log_on_sqlite_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("said.db");
+    let log = folder.path().join("said.db-wal");
+    // Without checkpoints the log only grows, and nothing is written elsewhere.
+    let url = format!("sqlite:{}?wal_autocheckpoint=0", file.display());
+    let hand = move || std::fs::metadata(&log).unwrap().len();
+    let (measured, by_hand) = trial(&url, &spec("point-write", 1, Some(300)), Arc::new(hand));
+    assert!(by_hand >= 300 * 4_096, "{by_hand}");
+    assert_eq!(counted(&measured, Meter::FileBytes), by_hand);
+}
+
+#[test]
+fn write_volume_is_the_growth_of_the_log_on_sqlite() {
+    let alone = ["--exact", "said::the_growth_of_the_log_on_sqlite_alone", "--ignored", "--test-threads=1"];
+    let output = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
+    let answer = Answer::of(&output);
+    assert!(answer.code == Some(0) && answer.out.contains("1 passed"), "{answer:?}");
+}
+
+#[test]
+fn rows_examined_are_those_of_the_clients_alone() {
+    for engine in ["mysql", "mariadb", "postgres"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let (measured, _) = trial(server.url(), &spec("point-read", 2, Some(400)), Arc::new(|| 0));
+        let engine_use = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
+        let rows = engine_use.of(Meter::RowsExamined).unwrap();
+        // A point read looks at one row; the warm-up's are among them where sessions tell only when they end.
+        let operations = measured.completed + if rows.warmup { measured.warmup } else { 0 };
+        assert_eq!(rows.value, operations, "{engine}: {engine_use:?}");
+    }
+}
+
+/// Holds the rows of the collection that the experiment changes, in a transaction of a session of its own.
+fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
+    let driver: Box<dyn Driver> = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    let experiment = registry::find(&spec.experiment).unwrap();
+    let cell = Cell::new(spec.axes.iter().map(|(name, values)| (name.clone(), values[0].clone())));
+    let demand = experiment.workload(&cell, &dataset(spec, 0)).unwrap().demand();
+    let update =
+        demand.operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
+    let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+    let mut reply = Reply::new();
+    let [begin, update] = [Operation::Begin, update.unwrap()].map(|one| session.prepare(&one).unwrap());
+    session.execute(&begin, &[], &mut reply).unwrap();
+    for row in 1..=8 {
+        session.execute(&update, &[Value::Text("held"), Value::Int(row)], &mut reply).unwrap();
+    }
+    session
+}
+
+#[test]
+fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statement() {
+    for engine in ["mysql", "mariadb", "postgres"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let url = server.url().to_owned();
+        let spec = spec("point-write", 3, None);
+        let (held, asked) = (url.clone(), spec.clone());
+        let first = AtomicBool::new(true);
+        let hand = move || {
+            if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                let mut holder = hold(&held, &asked);
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(900));
+                    let rollback = holder.prepare(&Operation::Rollback).unwrap();
+                    holder.execute(&rollback, &[], &mut Reply::new()).unwrap();
+                    holder.close().unwrap();
+                });
+            }
+            0
+        };
+        let (measured, _) = trial(&url, &spec, Arc::new(hand));
+        let waits = measured.observed.as_ref().unwrap().waits.as_ref().unwrap();
+        let lock = waits.groups.iter().find(|group| group.doing == Doing::Lock);
+        let lock = lock.unwrap_or_else(|| panic!("{engine}: no wait for a lock in {waits:?}"));
+        assert!(lock.statement.contains("UPDATE") && lock.statement.contains("point_write"), "{lock:?}");
+        assert!(!lock.event.is_empty() && waits.locks >= 3, "{engine}: {waits:?}");
+        // The session that held them is not a client's: there are three of these.
+        assert_eq!(waits.sessions, waits.samples * 3, "{engine}: {waits:?}");
+        let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
+        assert_eq!(found.bound_by.saturated(), Some("locks"), "{engine}: {found:?}");
+        assert!(found.evidence.contains("the engine says") && found.evidence.contains("UPDATE"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
+    for (engine, statement, event) in [
+        ("mysql", "SELECT SLEEP(0.05) AS n", "User sleep"),
+        ("mariadb", "SELECT SLEEP(0.05) AS n", "User sleep"),
+        ("postgres", "SELECT 1 AS n FROM pg_sleep(0.05)", "Timeout: PgSleep"),
+    ] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let path = place.home().join("sleep.toml");
+        let text = format!(
+            "[axes]\nclients = [3]\n[transaction.sleep]\nsteps = [ {{ sql = \"{statement}\", columns = [\"n\"], rows = 1 }} ]\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let args = ["--duration", "1500ms", "--rounds", "1", "--no-html"];
+        let url = server.url().to_owned();
+        let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        let cell = &report["cells"][0];
+        assert_ne!(cell["saturated"], "locks", "{engine}: {}", cell["attribution"]);
+        let sessions = cell["sessions"].as_array().unwrap();
+        assert!(sessions.iter().all(|session| session["doing"] != "lock"), "{engine}: {sessions:?}");
+        let asleep = sessions.iter().find(|session| session["event"] == event).unwrap_or_else(|| {
+            panic!("{engine}: no session was seen asleep: {sessions:?}, {}", cell["observed"])
+        });
+        let said = asleep["statement"].as_str().unwrap().to_ascii_lowercase();
+        assert!(asleep["doing"] == "other" && said.contains("sleep"), "{engine}: {asleep}");
+        assert!(answer.out.contains("Where the sessions were") && answer.out.contains(event), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_a_user_may_not_read_is_not_told_and_the_run_goes_on() {
+    let Some(server) = testing::server("mysql") else { return };
+    let grant = "CREATE USER plain@localhost IDENTIFIED BY 'word'; GRANT ALL ON kurabe.* TO plain@localhost; \
+                 CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'word'; GRANT ALL ON kurabe.* TO plain@'127.0.0.1'";
+    if sql(&server, "", grant).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let socket = server.socket().unwrap().display().to_string();
+    let url = with("mysql://plain:word@localhost/kurabe", &format!("socket={socket}"));
+    let args =
+        ["run", "point-write", &url, "--requests", "200", "--records", "20", "--rounds", "1", "--no-html"];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let engine = &report["cells"][0]["observed"][0]["engine"];
+    let untold = engine["not_told"].as_array().unwrap();
+    let why = |what: &str| {
+        let found = untold.iter().find(|one| one["what"] == what);
+        found.map_or_else(String::new, |one| one["why"].as_str().unwrap().to_owned())
+    };
+    assert!(why("binary log bytes").contains("REPLICATION CLIENT"), "{engine}");
+    assert!(engine["not_looked"].as_str().unwrap().contains("PROCESS"), "{engine}");
+    // Global status anybody may read.
+    assert!(
+        engine["counts"].as_array().unwrap().iter().any(|count| count["what"] == "log-bytes"),
+        "{engine}"
+    );
+    assert!(!answer.out.contains("word@") && !report.to_string().contains("plain:word"), "{answer:?}");
+}
+
+#[test]
+fn a_report_says_what_the_server_said_in_every_form() {
+    let place = Place::new();
+    let args = [
+        "run",
+        "session",
+        "sqlite:",
+        "--payload",
+        "1k",
+        "--layout",
+        "blob",
+        "--compress",
+        "none",
+        "--requests",
+    ];
+    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2"]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(
+        answer.out.contains("What the server says of writes") && answer.out.contains("files/op"),
+        "{answer:?}"
+    );
+    let report = place.report();
+    let write = report["cells"].as_array().unwrap().iter().find(|cell| cell["operation"] == "write").unwrap();
+    let counter = &write["counters"][0];
+    assert_eq!((&counter["what"], &counter["reach"]), (&"file-bytes".into(), &"process".into()), "{write}");
+    assert!(counter["per_operation"].as_f64().unwrap() >= 1_000.0, "{counter}");
+    for format in ["md", "html"] {
+        let file = place.home().join(format);
+        let answer = place.run(&["report", "--format", format, "--output", file.to_str().unwrap()]);
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+        assert!(text.contains("What the server says"), "{format}: {text}");
+        assert!(text.contains("it has no sessions that could be asked"), "{format}: {text}");
+    }
+    let csv = place.run(&["report", "--format", "csv"]).out;
+    assert!(csv.lines().next().unwrap().contains("log_bytes_per_op"), "{csv}");
+}
