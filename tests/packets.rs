@@ -126,6 +126,7 @@ fn trials(
         arrivals: None,
         slo_ns: None,
         durability: None,
+        until: None,
     };
     let cells = cells(experiment, &spec, &targets).unwrap();
     assert_eq!(cells[0].unavailable, None, "{url}");
@@ -140,6 +141,7 @@ fn trials(
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
         observer: Some(&observer),
+        suspect: None,
     };
     let mut seen = Vec::new();
     runner

@@ -282,6 +282,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         slo_ns: None,
         durability: None,
         own: None,
+        until: None,
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
@@ -299,6 +300,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
         observer: None,
+        suspect: None,
     };
     let mut trials = Vec::new();
     runner

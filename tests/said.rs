@@ -84,6 +84,7 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        until: None,
         own: None,
     }
 }
@@ -108,6 +109,7 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
         observer: Some(&observer),
+        suspect: None,
     };
     let mut outcome = None;
     runner

@@ -25,6 +25,19 @@ pub enum Endpoint {
     Elsewhere(String),
 }
 
+impl Endpoint {
+    /// Whether it is on this machine as far as its address says so.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Self::InProcess | Self::Unix(_) => true,
+            Self::Tcp { host, .. } => {
+                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+            Self::Elsewhere(_) => false,
+        }
+    }
+}
+
 /// Watches trials. The engine knows observers only as this.
 pub trait Observer: Send + Sync {
     /// Begins to watch: all clients of the trial are connected and stand at the gate.

@@ -49,6 +49,24 @@ pub struct RunSpec {
     /// The workload, where the user wrote it; `None`, and not written: a built-in experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnWorkload>,
+    /// When further rounds are made after `rounds`; `None`, and not written: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// What a difference must be to matter, where nobody says otherwise: 5 %.
+pub const DEFAULT_MARGIN: f64 = 0.05;
+
+/// Until when rounds are made: each comparison is settled, or one of the ends is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// A comparison is settled too where the whole interval lies within this relative difference: 0.05 is 5 %.
+    pub margin: f64,
+    /// No more rounds than these.
+    pub max_rounds: u32,
+    /// No further rounds once the run has taken, or would with them take, so long, in nanoseconds.
+    pub budget_ns: Option<u64>,
 }
 
 /// The first line of a run file.
@@ -154,6 +172,10 @@ pub struct TrialRecord {
     pub at_ms: u64,
     /// What came out.
     pub outcome: Outcome,
+    /// Why it was made again: it takes the place of the earlier record of the same round, cell and operation, which was
+    /// suspect for this reason. `None`, and not written, for a trial made once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
 }
 
 /// What came out of a trial.
@@ -215,6 +237,10 @@ pub struct Measurement {
     /// Figures that not every trial has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
+    /// Transactions completed in each of some equal parts of the measured phase, which show whether it was steady; none
+    /// in an open loop, where they are too few, and in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<u64>,
 }
 
 /// What an open loop shows beside service times.

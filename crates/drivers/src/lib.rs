@@ -5,6 +5,7 @@
 
 mod account;
 pub mod application;
+pub mod caution;
 mod charset;
 pub mod couchdb;
 pub mod info;

@@ -1,10 +1,12 @@
 //! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
 
 use crate::connections::Connections;
+use crate::curve::Curve;
 use crate::gate::Gate;
 use crate::open::{Paced, sleep_sharply};
 use crate::pool::Pool;
 use crate::schedule::Schedule;
+use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, Done, Transaction};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -38,6 +40,8 @@ pub(crate) struct Shared<'a> {
     /// The schedule of an open loop; none where the loop is closed.
     pub(crate) schedule: Option<Schedule>,
     pub(crate) duration: Option<Duration>,
+    /// What says when a long trial has warmed up.
+    pub(crate) warmth: Option<Warmth>,
     pub(crate) gate: Gate,
     /// Where clients that have ended stand until the others have too: what is seen then is seen with all connections open.
     pub(crate) finish: Gate,
@@ -59,6 +63,8 @@ pub(crate) struct Outcome {
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
+    /// How far it was when; a closed loop's.
+    pub(crate) curve: Curve,
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) retries: u64,
@@ -91,6 +97,7 @@ impl<'a> Worker<'a> {
             service: Histogram::new(),
             checks: Histogram::new(),
             connections: Connections::default(),
+            curve: Curve::new(),
             paced: None,
             retries: 0,
             error: None,
@@ -146,7 +153,12 @@ impl<'a> Worker<'a> {
             self.transaction.check()?;
             self.outcome.warmup += self.shared.pipeline;
             self.outcome.done.completed += self.shared.pipeline;
-            if until.is_some_and(|until| Instant::now() >= until) {
+            let over = match (&self.shared.warmth, until) {
+                (Some(warmth), _) => warmth.done(self.shared.pipeline, Instant::now()),
+                (None, Some(until)) => Instant::now() >= until,
+                (None, None) => false,
+            };
+            if over {
                 break;
             }
         }
@@ -211,6 +223,7 @@ impl<'a> Worker<'a> {
         let quota = self.quota.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
         let mut told = (Tick::now(), 0);
+        self.outcome.curve.begin();
         while self.outcome.offered < quota && !self.stopped() {
             self.transaction.draw();
             self.outcome.offered += pipeline;
@@ -223,6 +236,7 @@ impl<'a> Worker<'a> {
             }
             self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
             self.outcome.completed += pipeline;
+            self.outcome.curve.note(ended, self.outcome.completed);
             self.tell(ended, &mut told);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;

@@ -26,6 +26,13 @@ pub enum Event<'a> {
         /// How long the rest will take, from what the trials took so far; `None` before anything is known.
         left: Option<Duration>,
     },
+    /// All rounds planned so far are made. The listener may ask for further ones.
+    RoundsEnd {
+        /// How many they are.
+        rounds: u32,
+        /// How many more are wanted: 0 unless the listener says otherwise.
+        further: &'a mut u32,
+    },
     /// A trial ended, well or not. The listener records it before it returns.
     TrialEnds {
         /// What came out.

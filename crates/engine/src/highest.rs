@@ -130,6 +130,7 @@ mod tests {
                 around_ns: 0,
                 observed: None,
                 figures: Vec::new(),
+                windows: Vec::new(),
             })
         }
     }

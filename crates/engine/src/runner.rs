@@ -10,13 +10,17 @@ use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
-use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
+use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// Says of a trial that should not be relied on why that is.
+pub type Suspect = fn(&Measurement) -> Option<String>;
 
 /// Runs the trials of a run that have not been made yet.
 pub struct Runner<'a> {
@@ -38,10 +42,16 @@ pub struct Runner<'a> {
     pub progress: &'a AtomicU64,
     /// Who looks what machine, client and server do during each trial.
     pub observer: Option<&'a dyn Observer>,
+    /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
+    /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is.
+    pub suspect: Option<Suspect>,
 }
 
 /// How long the highest rate is searched for where no time is given.
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
+
+/// Trials that are made again may take this part of the time of all others.
+const AGAIN_PART: f64 = 0.2;
 
 /// A trial's place in a run: a cell and an operation.
 type Place = (usize, usize);
@@ -65,7 +75,7 @@ impl Runner<'_> {
             .filter(|cell| self.cells[*cell].unavailable.is_none())
             .flat_map(|cell| (0..operations.len()).map(move |operation| (cell, operation)))
             .collect();
-        let mut book = Book::new(earlier, &places, &operations, self.spec.rounds);
+        let mut book = Book::new(earlier, &places, &operations);
         let result = self.rounds(&places, &operations, &mut houses, &mut book, tell);
         for (slot, house) in houses.into_iter().enumerate() {
             // A trial that failed gave its house up, and could not clean it where the connection was lost. A server that
@@ -86,62 +96,125 @@ impl Runner<'_> {
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
-        for round in 0..self.spec.rounds {
-            for index in order::of_round(self.spec.seed, round, places.len()) {
-                let place = places[index];
-                if book.made.contains(&(round, place)) {
-                    continue;
-                }
-                if book.failed.contains(&place) {
-                    book.ended += 1;
-                    continue;
-                }
-                if self.cancel.load(Ordering::Relaxed) {
+        let mut rounds = self.spec.rounds;
+        let mut round = 0;
+        loop {
+            while round < rounds {
+                if self.round(round, rounds, places, operations, houses, book, tell)?.is_break() {
                     return Ok(());
                 }
-                let cell = &self.cells[place.0];
-                let operation = operations[place.1];
-                tell(Event::TrialBegins {
-                    round,
-                    cell,
-                    operation: operation.name,
-                    ended: book.ended,
-                    planned: places.len() * self.spec.rounds as usize,
-                    left: book.left(places, self.spec.rounds),
-                })?;
-                self.progress.store(0, Ordering::Relaxed);
-                let at_ms = self.began.elapsed().as_millis() as u64;
-                let started = Instant::now();
-                let house = &mut houses[cell.target];
-                let trial =
-                    catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, house, tell)));
-                let outcome = match trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into())) {
-                    Ok(outcome) => Outcome::Measured(Box::new(outcome)),
-                    Err(failure) if failure.error.kind() == ErrorKind::Interrupted => return Ok(()),
-                    Err(_) if self.cancel.load(Ordering::Relaxed) => return Ok(()),
-                    Err(failure) => {
-                        // The next trial on this target begins with a fresh connection and fresh data.
-                        houses[cell.target] = None;
-                        book.failed.insert(place);
-                        Outcome::Failed {
-                            kind: failure.error.kind(),
-                            reason: failure.error.to_string(),
-                            mismatches: failure.mismatches,
-                        }
-                    }
-                };
-                let record = TrialRecord {
-                    round,
-                    cell: place.0,
-                    operation: operation.name.to_owned(),
-                    at_ms,
-                    outcome,
-                };
-                tell(Event::TrialEnds { record: &record })?;
-                book.note(round, place, started.elapsed());
+                round += 1;
+            }
+            let mut further = 0;
+            if !self.cancel.load(Ordering::Relaxed) {
+                tell(Event::RoundsEnd { rounds, further: &mut further })?;
+            }
+            if further == 0 {
+                return Ok(());
+            }
+            rounds = rounds.saturating_add(further);
+        }
+    }
+
+    /// One round: its trials in their order, then those again during which the machine worked for others. Breaks where
+    /// the user stopped the run.
+    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
+    fn round(
+        &self,
+        round: u32,
+        rounds: u32,
+        places: &[Place],
+        operations: &[&'static OperationInfo],
+        houses: &mut [Option<House>],
+        book: &mut Book,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<ControlFlow<()>> {
+        let mut again: Vec<(Place, String)> = Vec::new();
+        for index in order::of_round(self.spec.seed, round, places.len()) {
+            let place = places[index];
+            if book.made.contains(&(round, place)) {
+                continue;
+            }
+            if book.failed.contains(&place) {
+                book.ended += 1;
+                continue;
+            }
+            let planned = places.len() * rounds as usize;
+            let left = book.left(places, rounds);
+            let Some(record) =
+                self.attempt(round, place, None, operations, houses, (book.ended, planned, left), tell)?
+            else {
+                return Ok(ControlFlow::Break(()));
+            };
+            book.note(round, place, &record);
+            if let (Outcome::Measured(measured), Some(suspect)) = (&record.record.outcome, self.suspect)
+                && let Some(why) = suspect(measured)
+            {
+                again.push((place, why));
             }
         }
-        Ok(())
+        for (place, why) in again {
+            let last = book.took.get(&place).copied().unwrap_or_default();
+            // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
+            if (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
+                continue;
+            }
+            let planned = places.len() * rounds as usize;
+            let left = book.left(places, rounds);
+            let told = (book.ended.saturating_sub(1), planned, left);
+            let Some(record) = self.attempt(round, place, Some(why), operations, houses, told, tell)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            book.again += record.took;
+            if record.failed() {
+                book.failed.insert(place);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Makes one trial and tells its outcome; `None` where the user stopped it. `progress`: how many ended, how many are
+    /// planned, and how long the rest will take.
+    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
+    fn attempt(
+        &self,
+        round: u32,
+        place: Place,
+        again: Option<String>,
+        operations: &[&'static OperationInfo],
+        houses: &mut [Option<House>],
+        (ended, planned, left): (usize, usize, Option<Duration>),
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<Attempt>> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let cell = &self.cells[place.0];
+        let operation = operations[place.1];
+        tell(Event::TrialBegins { round, cell, operation: operation.name, ended, planned, left })?;
+        self.progress.store(0, Ordering::Relaxed);
+        let at_ms = self.began.elapsed().as_millis() as u64;
+        let started = Instant::now();
+        let house = &mut houses[cell.target];
+        let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, house, tell)));
+        let outcome = match trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into())) {
+            Ok(outcome) => Outcome::Measured(Box::new(outcome)),
+            Err(failure) if failure.error.kind() == ErrorKind::Interrupted => return Ok(None),
+            Err(_) if self.cancel.load(Ordering::Relaxed) => return Ok(None),
+            Err(failure) => {
+                // The next trial on this target begins with a fresh connection and fresh data.
+                houses[cell.target] = None;
+                Outcome::Failed {
+                    kind: failure.error.kind(),
+                    reason: failure.error.to_string(),
+                    mismatches: failure.mismatches,
+                }
+            }
+        };
+        let operation = operation.name.to_owned();
+        let record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again };
+        tell(Event::TrialEnds { record: &record })?;
+        Ok(Some(Attempt { record, took: started.elapsed() }))
     }
 
     fn trial(
@@ -151,7 +224,7 @@ impl Runner<'_> {
         operation: &'static OperationInfo,
         house: &mut Option<House>,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<kurabe_core::run::Measurement, Failure> {
+    ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let target = &self.targets[cell.target];
         let workload = plan::workload(self.experiment, self.spec, cell.target, target, &cell.axes)?;
@@ -202,6 +275,18 @@ impl Runner<'_> {
     }
 }
 
+/// A trial that was made, and how long it took with all that belongs to it.
+struct Attempt {
+    record: TrialRecord,
+    took: Duration,
+}
+
+impl Attempt {
+    fn failed(&self) -> bool {
+        matches!(self.record.outcome, Outcome::Failed { .. })
+    }
+}
+
 /// What has been made, what has failed, and how long things take.
 struct Book {
     made: HashSet<(u32, Place)>,
@@ -212,10 +297,12 @@ struct Book {
     took: HashMap<Place, Duration>,
     total: Duration,
     timed: u32,
+    /// What trials that were made again took.
+    again: Duration,
 }
 
 impl Book {
-    fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo], rounds: u32) -> Self {
+    fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo]) -> Self {
         let mut book = Self {
             made: HashSet::new(),
             rounds_made: HashMap::new(),
@@ -224,8 +311,9 @@ impl Book {
             took: HashMap::new(),
             total: Duration::ZERO,
             timed: 0,
+            again: Duration::ZERO,
         };
-        for trial in earlier.iter().filter(|trial| trial.round < rounds) {
+        for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
             if places.contains(&place) && book.made.insert((trial.round, place)) {
@@ -239,7 +327,11 @@ impl Book {
         book
     }
 
-    fn note(&mut self, round: u32, place: Place, took: Duration) {
+    fn note(&mut self, round: u32, place: Place, attempt: &Attempt) {
+        let took = attempt.took;
+        if attempt.failed() {
+            self.failed.insert(place);
+        }
         self.made.insert((round, place));
         *self.rounds_made.entry(place).or_default() += 1;
         self.ended += 1;
@@ -254,7 +346,7 @@ impl Book {
         let mut left = Duration::ZERO;
         for place in places.iter().filter(|place| !self.failed.contains(place)) {
             let made = self.rounds_made.get(place).copied().unwrap_or(0);
-            left += self.took.get(place).copied().unwrap_or(mean) * (rounds - made);
+            left += self.took.get(place).copied().unwrap_or(mean) * rounds.saturating_sub(made);
         }
         Some(left)
     }

@@ -4,10 +4,12 @@ use crate::asking::Asking;
 use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::connections::Connections;
+use crate::curve::{self, Curve};
 use crate::gate::Gate;
 use crate::open::Paced;
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
+use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
 use kurabe_core::load::Arrivals;
@@ -108,6 +110,7 @@ impl Trial<'_> {
             pipeline: self.workload.pipeline(),
             schedule: self.schedule()?,
             duration: self.stop.duration,
+            warmth: self.stop.duration.filter(|_| self.pace == Pace::Closed).and_then(Warmth::of),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: AtomicBool::new(false),
@@ -167,6 +170,7 @@ impl Trial<'_> {
             around_ns: 0,
             observed: observed.map(Box::new),
             figures: figures.connections.figures(),
+            windows: curve::windows(&figures.curves),
         })
     }
 
@@ -322,6 +326,8 @@ struct Figures {
     service: Histogram,
     checks: Histogram,
     connections: Connections,
+    /// Each client's, with its end; those of an open loop are empty.
+    curves: Vec<(Curve, (u64, u64))>,
     paced: Paced,
     error: Option<Error>,
 }
@@ -341,6 +347,7 @@ impl Figures {
             service: Histogram::new(),
             checks: Histogram::new(),
             connections: Connections::default(),
+            curves: Vec::new(),
             paced: Paced::new(),
             error: None,
         };
@@ -356,6 +363,10 @@ impl Figures {
             sum.service.merge(&outcome.service);
             sum.checks.merge(&outcome.checks);
             sum.connections.merge(&outcome.connections);
+            if outcome.paced.is_none() {
+                let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
+                sum.curves.push((outcome.curve, end));
+            }
             if let Some(paced) = outcome.paced {
                 sum.paced.merge(&paced);
             }

@@ -94,6 +94,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         slo_ns: None,
         durability: None,
         own: None,
+        until: None,
         seed: 5,
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
@@ -113,6 +114,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
         observer: None,
+        suspect: None,
     };
     let mut trials = Vec::new();
     runner

@@ -55,6 +55,8 @@ impl Progress {
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
+                // Further rounds may have come to those that were asked for.
+                self.rounds = self.rounds.max(round + 1);
                 let text = format!(
                     "round {} of {}{left}: {} {operation} {}",
                     round + 1,
@@ -72,6 +74,7 @@ impl Progress {
                 self.bar.set_message(format!("filling the store of {}", self.words(cell)));
             }
             Event::TrialEnds { record } => self.ended(record),
+            Event::RoundsEnd { .. } => {}
         }
     }
 

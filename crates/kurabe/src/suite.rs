@@ -6,7 +6,7 @@ use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::own::OwnWorkload;
-use kurabe_core::run::RunSpec;
+use kurabe_core::run::{DEFAULT_MARGIN, RunSpec, Until};
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::{own, registry};
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ use toml::{Table, Value};
 const ROUNDS: u32 = 6;
 /// The time of a whole run for each target, where nothing else is said.
 const BUDGET: Duration = Duration::from_secs(40);
+
+/// Rounds at most where they are made until all is settled, unless asked otherwise.
+const MAX_ROUNDS: u32 = 100;
 
 /// What was asked for, where anything was.
 #[derive(Debug, Default)]
@@ -37,6 +40,9 @@ pub(crate) struct Request {
     arrivals: Option<Arrivals>,
     slo: Option<Duration>,
     durability: Option<DurabilityClass>,
+    until: Option<String>,
+    margin: Option<f64>,
+    max_rounds: Option<u64>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -109,6 +115,11 @@ impl Request {
         self.duration = time("duration")?.or(self.duration);
         self.budget = time("budget")?.or(self.budget);
         self.rounds = count("rounds")?.or(self.rounds);
+        self.until = text("until").cloned().or(self.until.take());
+        if let Some(text) = text("margin") {
+            self.margin = Some(percentage(text).map_err(|e| e.context("--margin"))?);
+        }
+        self.max_rounds = count("max-rounds")?.or(self.max_rounds);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -158,7 +169,8 @@ impl Request {
         }
         let urls = self.target_urls();
         let asked = !self.requests.is_empty() || self.duration.is_some();
-        if asked && self.budget.is_some() {
+        let until = self.until()?;
+        if asked && self.budget.is_some() && until.is_none() {
             return Err(Error::usage("--budget does not go with --requests or --duration"));
         }
         for (name, value) in [("--duration", self.duration), ("--budget", self.budget)] {
@@ -182,6 +194,13 @@ impl Request {
         if !(1..=10_000).contains(&rounds) {
             return Err(Error::usage(format!("--rounds {rounds} is out of range")).hint("from 1 to 10,000"));
         }
+        if until.is_some_and(|until| u64::from(until.max_rounds) < rounds.max(2)) {
+            return Err(Error::usage(format!(
+                "--max-rounds is less than the {} rounds to begin with",
+                rounds.max(2)
+            ))
+            .hint("raise it, or begin with fewer --rounds"));
+        }
         if self.records == Some(0) {
             return Err(
                 Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
@@ -201,7 +220,11 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
-        let budget = (!asked).then(|| self.budget.unwrap_or(BUDGET * urls.len() as u32));
+        // Where more rounds may follow, a budget ends the run, and the first rounds are no longer than usual.
+        let usual = BUDGET * urls.len() as u32;
+        let budget =
+            self.budget.map_or(usual, |budget| if until.is_some() { budget.min(usual) } else { budget });
+        let budget = (!asked).then_some(budget);
         Ok(RunSpec {
             experiment: info.name.to_owned(),
             targets: urls
@@ -220,7 +243,37 @@ impl Request {
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             durability: self.durability,
             own: self.own.clone(),
+            until,
         })
+    }
+
+    /// Until when rounds are made, where that was said.
+    fn until(&self) -> Result<Option<Until>> {
+        match self.until.as_deref() {
+            Some("settled") => Ok(Some(Until {
+                margin: self.margin.unwrap_or(DEFAULT_MARGIN),
+                max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
+                budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
+            })),
+            Some(other) => {
+                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: settled"))
+            }
+            None if self.margin.is_some() || self.max_rounds.is_some() => {
+                Err(Error::usage("--margin and --max-rounds go with --until only")
+                    .hint("add --until settled"))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// `5%`, `5 %` or `0.05`, as 0.05.
+pub(crate) fn percentage(text: &str) -> Result<f64> {
+    let (number, unit) =
+        text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
+    match number.parse::<f64>().map(|number| number / unit) {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
     }
 }
 
@@ -269,7 +322,7 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 16] = [
     "experiment",
     "targets",
     "axes",
@@ -283,6 +336,9 @@ const KEYS: [&str; 13] = [
     "arrivals",
     "slo",
     "durability",
+    "until",
+    "margin",
+    "max-rounds",
 ];
 
 /// Reads a suite; `own` is the workload that it describes, where it does.
@@ -345,6 +401,12 @@ fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
     request.duration = time("duration")?;
     request.budget = time("budget")?;
     request.rounds = count("rounds")?;
+    request.until = table.get("until").map(|when| word(when, "until")).transpose()?;
+    request.margin = table
+        .get("margin")
+        .map(|share| percentage(&word(share, "margin")?).map_err(|e| e.context("margin")))
+        .transpose()?;
+    request.max_rounds = count("max-rounds")?;
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;

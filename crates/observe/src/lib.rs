@@ -21,7 +21,7 @@ mod sampler;
 mod watch;
 mod wire;
 
-pub use machine::disturbances;
+pub use machine::{dishonest_sync, disturbances};
 pub use remote::{Asked, Observatory, PORT, Remote, Token};
 pub use watch::Watcher;
 

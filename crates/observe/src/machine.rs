@@ -3,6 +3,7 @@
 use crate::host;
 use rustix::fs::statvfs;
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,14 @@ const SLOW_CLOCKS: [&str; 3] = ["hpet", "acpi_pm", "jiffies"];
 const MEMORY: f64 = 0.1;
 /// Less disk space than this many bytes.
 const SPACE: u64 = 1 << 30;
+/// So many megabytes swapped out.
+const SWAPPED: u64 = 64;
+/// How often a sync is tried, …
+const SYNCS: usize = 40;
+/// … and for how long at most.
+const SYNC_TIME: Duration = Duration::from_millis(50);
+/// The fastest devices that keep what they acknowledge need some 10 µs and a system call on top.
+const FASTEST_SYNCS: f64 = 60_000.0;
 
 /// Says what would disturb a measurement, as sentences; none where nothing would. It takes a sixth of a second, in which
 /// this process must be idle. `folder` is where databases of this machine are likely to write.
@@ -26,11 +35,48 @@ pub fn disturbances(folder: &Path) -> Vec<String> {
     all.extend(busy(load(LOOK)));
     all.extend(governor(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")));
     all.extend(clock(&read("/sys/devices/system/clocksource/clocksource0/current_clocksource")));
-    all.extend(memory(&read("/proc/meminfo")));
+    let meminfo = read("/proc/meminfo");
+    all.extend(memory(&meminfo));
+    all.extend(swap(&meminfo));
     if let Ok(space) = statvfs(folder) {
         all.extend(disk(folder, space.f_bavail.saturating_mul(space.f_frsize)));
     }
     all
+}
+
+/// Says that writes to this folder are acknowledged sooner than any device can have them safe; nothing where they are not, or
+/// it cannot be written to. It takes up to a twentieth of a second. To be asked where something is going to be synced there.
+pub fn dishonest_sync(folder: &Path) -> Option<String> {
+    syncs_per_second(folder).and_then(|rate| unlikely_syncs(folder, rate))
+}
+
+/// How often a second a block can be written and synced, one after the other: the median's inverse.
+fn syncs_per_second(folder: &Path) -> Option<f64> {
+    let path = folder.join(format!("kurabe-sync-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
+    // Gone from the folder at once, so that nothing stays there whatever happens.
+    let _ = fs::remove_file(&path);
+    let (began, mut times) = (Instant::now(), Vec::new());
+    while times.len() < SYNCS && began.elapsed() < SYNC_TIME {
+        let then = Instant::now();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&[0x6b; 4096])).ok()?;
+        file.sync_data().ok()?;
+        times.push(then.elapsed());
+    }
+    times.sort_unstable();
+    let median = times.get(times.len() / 2)?;
+    Some(1.0 / median.as_secs_f64().max(1e-9))
+}
+
+fn unlikely_syncs(folder: &Path, per_second: f64) -> Option<String> {
+    (per_second > FASTEST_SYNCS).then(|| {
+        format!(
+            "{} takes {:.0} syncs a second, more than any disk can: it is memory, or acknowledges what it has not kept; figures of \
+             synced writes there say nothing of a disk. TMPDIR moves throwaway servers to another",
+            folder.display(),
+            per_second
+        )
+    })
 }
 
 /// The share of all processors' time that is in use.
@@ -82,6 +128,20 @@ fn memory(text: &str) -> Option<String> {
     })
 }
 
+fn swap(text: &str) -> Option<String> {
+    let of = |name: &str| -> Option<u64> {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    };
+    let used = of("SwapTotal:")?.saturating_sub(of("SwapFree:")?) >> 10;
+    (used >= SWAPPED).then(|| {
+        format!(
+            "{used} MB of this machine's memory are swapped out: what is measured may have to be read back first; end what is not \
+             needed, or turn swap off"
+        )
+    })
+}
+
 fn disk(folder: &Path, free: u64) -> Option<String> {
     (free < SPACE).then(|| {
         format!("only {} MB are free in {}: a run may end in its middle", free >> 20, folder.display())
@@ -104,8 +164,26 @@ mod tests {
         assert_eq!(memory("MemTotal: 1000 kB\nMemAvailable: 500 kB\n"), None);
         assert!(memory("MemTotal: 1000 kB\nMemAvailable: 50 kB\n").unwrap().contains("5 %"));
         assert_eq!(memory("nonsense"), None);
+        assert_eq!(swap("SwapTotal: 0 kB\nSwapFree: 0 kB\n"), None);
+        assert_eq!(swap("SwapTotal: 1048576 kB\nSwapFree: 1048000 kB\n"), None);
+        assert!(swap("SwapTotal: 1048576 kB\nSwapFree: 524288 kB\n").unwrap().contains("512 MB"));
+        assert_eq!(unlikely_syncs(Path::new("/x"), 9_000.0), None);
+        assert!(unlikely_syncs(Path::new("/x"), 400_000.0).unwrap().contains("TMPDIR"));
         assert_eq!(disk(Path::new("/x"), 1 << 40), None);
         assert!(disk(Path::new("/x"), 5 << 20).unwrap().contains("only 5 MB are free in /x"));
+    }
+
+    #[test]
+    fn a_folder_in_memory_syncs_faster_than_a_disk_and_nothing_stays_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(syncs_per_second(folder.path()).unwrap() > 0.0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(syncs_per_second(Path::new("/nowhere/at/all")), None);
+        // Shared memory, where the machine has it and lets us write there.
+        if let Some(rate) = syncs_per_second(Path::new("/dev/shm")) {
+            let disk = syncs_per_second(folder.path()).unwrap();
+            assert!(rate > disk * 0.5, "{rate} {disk}");
+        }
     }
 
     #[test]

@@ -137,7 +137,7 @@ mod tests {
 
     fn failed(round: u32) -> TrialRecord {
         let outcome = Outcome::Failed { kind: ErrorKind::Server, reason: "no".into(), mismatches: 0 };
-        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome }
+        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome, again: None }
     }
 
     #[test]
@@ -195,6 +195,7 @@ mod tests {
             around_ns: 0,
             observed: None,
             figures: Vec::new(),
+            windows: Vec::new(),
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

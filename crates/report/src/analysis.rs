@@ -10,6 +10,7 @@ use crate::phrase;
 use crate::publishing;
 use crate::ranking::{Field, ranking};
 use crate::series::{Series, series};
+use crate::settling::Rule;
 use crate::shape::remarks;
 use crate::summary::{Overhead, REPORT_VERSION, Status, Summary, TargetSummary, VerdictResult, settings};
 use crate::words::Words;
@@ -29,7 +30,8 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let targets: Vec<TargetSummary> = header.targets.iter().map(target).collect();
     let cells = figures(run);
     let noise = Noise::of(&cells, header.spec.seed);
-    let (comparisons, count) = compare(&words, &cells, &noise, header.spec.seed);
+    let rule = Rule::of(run);
+    let (comparisons, count) = compare(&words, &cells, &noise, &rule, header.spec.seed);
     let lines = series(&words, &comparisons);
     let rounds = cells.iter().flat_map(|cell| cell.by_round.keys()).collect::<BTreeSet<_>>().len() as u32;
     let field = Field { words: &words, series: &lines, cells: &cells, targets: &targets };
@@ -64,10 +66,10 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
             .list(|index| targets.get(index).map_or_else(String::new, |target| target.name.clone())),
         overhead_ns_per_op: largest,
         overhead,
-        scope: scope(run, &words, rounds, count),
+        scope: scope(run, &words, &rule, rounds, count),
         publishing: publishing::sentences(&targets, &words),
         bounds: bounds::sentences(&words, &cells),
-        notes: notes(run, &words, &cells, &targets),
+        notes: notes(run, &words, &cells, &targets).into_iter().chain(rule.note(&comparisons)).collect(),
         summary,
         details,
         comparisons: count,

@@ -8,9 +8,11 @@
 
 use crate::attribution::{Bound, Confidence};
 use crate::noise::Noise;
+use crate::settling::Rule;
 use crate::summary::{CellFigures, Status, VerdictResult};
 use crate::words::Words;
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_stats::settle::{further_rounds, is_settled, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Verdict, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
 
@@ -38,6 +40,12 @@ pub(crate) struct Comparison {
     pub noise_floor: Option<f64>,
     /// The least factor that would have been seen.
     pub detectable: Option<f64>,
+    /// Whether further rounds could tell nothing that matters.
+    pub settled: bool,
+    /// Whether the whole interval lies within the margin of the run's rule, where it has one.
+    pub within: Option<f64>,
+    /// About how many more rounds would settle it.
+    pub further: Option<u32>,
     /// Why there is no ratio.
     pub why_not: Option<String>,
     pub rounds: u32,
@@ -75,6 +83,7 @@ pub(crate) fn compare(
     words: &Words,
     cells: &[CellFigures],
     noise: &Noise,
+    rule: &Rule,
     seed: u64,
 ) -> (Vec<Comparison>, u32) {
     let index = Index::of(cells);
@@ -97,7 +106,7 @@ pub(crate) fn compare(
         .enumerate()
         .map(|(n, (pair, a, b))| {
             let settings = IntervalSettings { seed: mix(seed, n as u64), ..settings };
-            judge_pair(words, pair, a, b, noise, &settings)
+            judge_pair(words, pair, a, b, (noise, rule), &settings)
         })
         .collect();
     (judged, count)
@@ -172,8 +181,8 @@ fn judge_pair(
     pair: Planned,
     a: Option<&CellFigures>,
     b: Option<&CellFigures>,
-    noise: &Noise,
-    settings: &IntervalSettings,
+    (noise, rule): (&Noise, &Rule),
+    once: &IntervalSettings,
 ) -> Comparison {
     let mut at = pair.b.1.values().clone();
     if let Sides::Levels { axis, .. } = pair.sides {
@@ -189,6 +198,9 @@ fn judge_pair(
         ratio: None,
         noise_floor,
         detectable: None,
+        settled: true,
+        within: None,
+        further: None,
         why_not: None,
         rounds: 0,
         bounds: [a, b].map(|cell| cell.and_then(SideBound::of)),
@@ -199,10 +211,17 @@ fn judge_pair(
     };
     let (subject, other) = paired(a, b);
     comparison.rounds = subject.len() as u32;
-    match PairedRatio::of(&subject, &other, settings) {
+    match PairedRatio::of(&subject, &other, &rule.settings(*once)) {
         Ok(ratio) => {
             let floor = noise_floor.unwrap_or(0.0);
-            comparison.result = match judge(&ratio, floor, Direction::HigherIsBetter) {
+            let verdict = judge(&ratio, floor, Direction::HigherIsBetter);
+            comparison.settled = is_settled(&verdict, &ratio, rule.margin);
+            comparison.within = is_within(&ratio, rule.margin).then_some(rule.margin);
+            if !comparison.settled {
+                let further = further_rounds(&ratio, floor, rule.margin, rule.looks(), once);
+                comparison.further = further.map(|rounds| rounds as u32);
+            }
+            comparison.result = match verdict {
                 Verdict::Faster => VerdictResult::Faster,
                 Verdict::Slower => VerdictResult::Slower,
                 Verdict::Indistinguishable => VerdictResult::Indistinguishable,

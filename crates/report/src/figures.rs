@@ -2,6 +2,7 @@
 
 use crate::attribution;
 use crate::engine;
+use crate::steady;
 use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::figure::Figure;
@@ -16,7 +17,7 @@ pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
     let operations = &run.header.spec.operations;
     let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
     for trial in &run.trials {
-        // A later record of one trial replaces an earlier: a resumed run may repeat what failed.
+        // A later record of one trial replaces an earlier, whatever it shows: one that was suspect and made again.
         trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
     }
     let none = BTreeMap::new();
@@ -65,6 +66,7 @@ fn of_cell(
         observed: Vec::new(),
         counters: Vec::new(),
         sessions: Vec::new(),
+        steady: None,
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
@@ -97,6 +99,7 @@ fn of_cell(
         figures.status = Status::Ok;
         fill(&mut figures, &measured, seed);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
+        figures.steady = steady::of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
         let bound = figures.attribution.as_ref().and_then(|attribution| attribution.bound_by.saturated());

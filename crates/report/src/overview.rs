@@ -3,6 +3,8 @@
 use crate::bounds;
 use crate::format::{capital, figure, list, micros};
 use crate::phrase::rounds;
+use crate::settling::Rule;
+use crate::steady;
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
 use kurabe_core::load::RATE;
@@ -11,7 +13,7 @@ use kurabe_core::units;
 use std::collections::BTreeSet;
 
 /// What was measured, and with what care: the scope of every sentence.
-pub(crate) fn scope(run: &Run, words: &Words, measured_rounds: u32, comparisons: u32) -> String {
+pub(crate) fn scope(run: &Run, words: &Words, rule: &Rule, measured_rounds: u32, comparisons: u32) -> String {
     let mut varied = Vec::new();
     let mut held = Vec::new();
     for axis in &words.axes {
@@ -35,7 +37,12 @@ pub(crate) fn scope(run: &Run, words: &Words, measured_rounds: u32, comparisons:
         1 => "1 comparison, whose interval holds with 95 % confidence".to_owned(),
         n => format!("{n} comparisons, whose intervals hold together with 95 % confidence"),
     };
-    format!("{targets}{varied}{held}{cpus}. {} in random order, paired; {compared}.", rounds(measured_rounds))
+    let looked = rule.looked().filter(|_| comparisons > 0);
+    let looked = looked.map_or_else(String::new, |looked| format!(", {looked}"));
+    format!(
+        "{targets}{varied}{held}{cpus}. {} in random order, paired; {compared}{looked}.",
+        rounds(measured_rounds)
+    )
 }
 
 /// What a reader must know: cut off, failed, engines' notes.
@@ -50,11 +57,14 @@ pub(crate) fn notes(
         let planned = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count()
             * run.header.spec.operations.len()
             * run.header.spec.rounds as usize;
-        let made = run.trials.len();
-        notes.push(format!(
-            "This run is not complete: {made} of {planned} planned trials were made; resume goes on with it."
-        ));
+        let made = run.trials.iter().filter(|trial| trial.again.is_none()).count();
+        notes.push(if made > planned {
+            "This run is not complete: it was stopped before its comparisons were settled; resume goes on with it.".to_owned()
+        } else {
+            format!("This run is not complete: {made} of {planned} planned trials were made; resume goes on with it.")
+        });
     }
+    notes.extend(made_again(run));
     let failed = cells.iter().filter(|cell| cell.status == Status::Failed).count();
     if failed > 0 {
         let cells = if failed == 1 { "1 cell has" } else { &format!("{failed} cells have") };
@@ -66,11 +76,25 @@ pub(crate) fn notes(
         notes.push(format!("{answers} wrong."));
     }
     notes.extend(open_loop(words, cells));
+    notes.extend(steady::notes(words, cells));
     notes.extend(bounds::suspects(words, cells));
     for (target, name) in targets.iter().zip(&words.targets) {
         notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));
     }
     notes
+}
+
+/// Which trials were made twice, and what became of the first.
+fn made_again(run: &Run) -> Option<String> {
+    let again: Vec<&str> = run.trials.iter().filter_map(|trial| trial.again.as_deref()).collect();
+    let why = again.first()?;
+    let (trials, first) = match again.len() {
+        1 => ("1 trial was".to_owned(), "its first outcome is"),
+        n => (format!("{} trials were", units::count(n as u64)), "their first outcomes are"),
+    };
+    Some(format!(
+        "{trials} made again since the machine worked for others ({why}); {first} kept in the run file, and count for nothing."
+    ))
 }
 
 /// What must be said of an open loop: loads that were not served, and a tool that was late.

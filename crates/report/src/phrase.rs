@@ -3,6 +3,7 @@
 use crate::attribution::{Bound, Confidence};
 use crate::comparison::{Comparison, Sides};
 use crate::format::{capital, figure, list, percent, percent_number};
+use crate::settling::more_rounds;
 use crate::summary::{TargetSummary, VerdictRecord, VerdictResult};
 use crate::words::{Kind, Words};
 use kurabe_core::axis::AxisValue;
@@ -184,6 +185,10 @@ pub(crate) fn record(comparison: &Comparison, words: &Words, targets: &[TargetSu
         high: comparison.ratio.and_then(|ratio| ratio.high()),
         rounds: comparison.rounds,
         noise_floor: comparison.noise_floor,
+        detectable: comparison.detectable.map(|factor| factor - 1.0),
+        corrected_for: comparison.ratio.map_or(0, |ratio| ratio.comparisons),
+        settled: comparison.settled,
+        further_rounds: comparison.further,
         reason: reason(comparison, words, targets),
     }
 }
@@ -215,7 +220,10 @@ pub(crate) fn sentence(comparison: &Comparison, words: &Words, targets: &[Target
             let seen = comparison.detectable.map_or_else(String::new, |least| {
                 format!("; one of {} or more would have been", percent(least - 1.0))
             });
-            format!("no difference was seen between {operations} {} and {}{seen}", with(&a), with(&b))
+            let within = comparison.within.map_or_else(String::new, |margin| {
+                format!(", and they are equal to within {}", percent(margin))
+            });
+            format!("no difference was seen between {operations} {} and {}{seen}{within}", with(&a), with(&b))
         }
         VerdictResult::NotComparable => {
             let why = comparison.why_not.as_deref().unwrap_or("there are no figures");
@@ -304,9 +312,12 @@ fn reason(comparison: &Comparison, words: &Words, targets: &[TargetSummary]) -> 
             });
             parts.push(floor);
         }
-        (VerdictResult::Open, _) => parts.push("one round shows no interval".to_owned()),
+        (VerdictResult::Open, _) => {
+            parts.push("one round shows no interval, and two are the least that do".to_owned());
+        }
         _ => parts.push(comparison.why_not.clone().unwrap_or_else(|| "there are no figures".to_owned())),
     }
+    parts.extend(care(comparison));
     let won = comparison.ratio.is_some_and(|ratio| ratio.ratio >= 1.0);
     if let Some(winner) = winner_of(&comparison.sides, won)
         && let Some(promises) = promises(&comparison.sides, &comparison.operation, winner, words, targets)
@@ -314,6 +325,32 @@ fn reason(comparison: &Comparison, words: &Words, targets: &[TargetSummary]) -> 
         parts.push(format!("durability differs: {promises}"));
     }
     parts.join("; ")
+}
+
+/// With what care a comparison was judged: what it could have seen, how many it was judged with, and what would settle it.
+fn care(comparison: &Comparison) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !matches!(
+        comparison.result,
+        VerdictResult::Faster | VerdictResult::Slower | VerdictResult::Indistinguishable
+    ) {
+        return parts;
+    }
+    parts.extend(
+        comparison
+            .detectable
+            .map(|least| format!("the least that could have been seen is {}", percent(least - 1.0))),
+    );
+    if let Some(ratio) = comparison.ratio.filter(|ratio| ratio.comparisons > 1) {
+        parts.push(format!("corrected for {} comparisons", ratio.comparisons));
+    }
+    if !comparison.settled {
+        parts.push(comparison.further.map_or_else(
+            || "no number of rounds that can be foreseen would settle it".to_owned(),
+            |more| format!("about {} would settle it", more_rounds(more)),
+        ));
+    }
+    parts
 }
 
 fn interval(ratio: &PairedRatio) -> String {

@@ -204,6 +204,9 @@ pub struct CellFigures {
     /// What the engine says the clients' sessions were doing, what was met most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionShare>,
+    /// Whether its trials were steady; absent where that was not looked at, as in older runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
     /// Rounds with figures.
     pub rounds: u32,
     /// Mean bytes handed to the database for one record.
@@ -272,6 +275,19 @@ impl CellFigures {
     pub fn is_lower_bound(&self) -> bool {
         self.attribution.as_ref().is_some_and(|attribution| attribution.bound_by == Bound::ClientCpu)
     }
+}
+
+/// Whether the trials of a cell were steady.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Steady {
+    /// Trials that were looked at.
+    pub trials: u32,
+    /// Of these, those whose throughput changed until their end.
+    pub never: u32,
+    /// Those that became steady after a beginning that was faster or slower.
+    pub late: u32,
+    /// The factor by which those that never were changed from their first quarter to their last: the median.
+    pub change: Option<f64>,
 }
 
 /// What an open loop shows beside rate and service times.
@@ -360,6 +376,14 @@ pub struct VerdictRecord {
     pub rounds: u32,
     /// The noise floor that it was held against; `None` where none was measured.
     pub noise_floor: Option<f64>,
+    /// The smallest difference that these rounds could have called one: 0.12 is 12 %.
+    pub detectable: Option<f64>,
+    /// How many comparisons its interval was widened for, so that all hold together.
+    pub corrected_for: u32,
+    /// Whether it is called, or its whole interval lies within the margin that matters: further rounds say no more.
+    pub settled: bool,
+    /// About how many more rounds would settle it; `None` where it is settled, or none that can be foreseen would.
+    pub further_rounds: Option<u32>,
     /// Why the result is what it is.
     pub reason: String,
 }

@@ -58,7 +58,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         add("ops/s", true, 0, &|cell| {
             // The client was full: the server could do more.
             let least = if cell.is_lower_bound() { "≥ " } else { "" };
-            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{}", figure(rate.median)))
+            // It changed until the trial ended: a longer one would show another figure.
+            let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
+            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.median)))
         });
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());

@@ -76,7 +76,7 @@ impl IntervalSettings {
     }
 
     /// Student's quantile for n ≥ 2 rounds, its tail shared out among the comparisons.
-    fn student(&self, rounds: usize) -> f64 {
+    pub(crate) fn student(&self, rounds: usize) -> f64 {
         -student_t_quantile(self.tail() / f64::from(self.comparisons), (rounds - 1) as f64)
     }
 }

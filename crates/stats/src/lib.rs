@@ -11,6 +11,8 @@
 //! | [`interval`] | how far may the centre of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`verdict`] | may that be called faster or slower |
+//! | [`steady`] | was a trial steady, and from when on |
+//! | [`settle`] | were enough rounds made, without calling equals different by looking often |
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
@@ -34,7 +36,9 @@ pub mod histogram;
 pub mod interval;
 pub mod paired;
 pub mod rng;
+pub mod settle;
 mod special;
+pub mod steady;
 pub mod summary;
 pub mod verdict;
 

@@ -3,9 +3,11 @@
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
 //! `suites [OPTIONS]`: whole transactions beside pgbench and sysbench, at what they send and how many a second.
+//! `aa --tools [--pairs N] [--engines LIST]`: the same of one run each with pgbench or sysbench, beside ours.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
+mod pairs;
 mod peers;
 mod suites;
 
@@ -17,6 +19,7 @@ use crate::Outcome;
 pub fn run(args: &[String]) -> Outcome {
     match args.first().map(String::as_str) {
         Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
+        Some("aa") if args.get(1).is_some_and(|arg| arg == "--tools") => pairs::run(&args[2..]),
         Some("aa") => aa::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),

@@ -33,6 +33,7 @@ const OTHERS: &[&str] = &[
     "statement_timeout",
     "log_statement",
     "shared_preload_libraries",
+    "debug_assertions",
 ];
 
 /// Asks the server.

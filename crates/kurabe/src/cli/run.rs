@@ -139,7 +139,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .help(format!("{help} [default: {default}]"))
 }
 
-fn how() -> [Arg; 13] {
+fn how() -> [Arg; 16] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -170,6 +170,19 @@ fn how() -> [Arg; 13] {
              each target]",
         ),
         arg("rounds", "N", "How often each cell is measured, in random order [default: 6]"),
+        arg(
+            "until",
+            "WHEN",
+            "settled: makes further rounds until each comparison is called, or known to be within --margin",
+        )
+        .value_parser(["settled"])
+        .hide_possible_values(true),
+        arg("margin", "PERCENT", "With --until: a difference that does not matter [default: 5%]"),
+        arg(
+            "max-rounds",
+            "N",
+            "With --until: no more rounds than these; --budget ends it too [default: 100]",
+        ),
         arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
         arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
         arg(

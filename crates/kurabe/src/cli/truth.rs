@@ -25,6 +25,17 @@ pub(super) fn command() -> Command {
                 .default_value("3")
                 .help("How often each cause is planted on each engine"),
         )
+        .arg(Arg::new("differences").long("differences").value_name("N").conflicts_with("kind").help(
+            "Plants a difference of a known size, and none, N times each over all engines together, and counts right verdicts; \
+             200 take about 15 minutes",
+        ))
+        .arg(
+            Arg::new("effect")
+                .long("effect")
+                .value_name("PERCENT")
+                .default_value("5%")
+                .help("The difference that is planted"),
+        )
         .arg(
             Arg::new("duration")
                 .long("duration")

@@ -1,6 +1,7 @@
 //! Makes a run: opens the targets, plans, measures, records, reports.
 
 use super::report;
+use super::settle::Ending;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::{Progress, words};
@@ -9,6 +10,7 @@ use crate::{machine, signals};
 use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
+use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
@@ -75,6 +77,9 @@ fn make(
     for disturbance in kurabe_observe::disturbances(&std::env::temp_dir()) {
         output.warning(&disturbance);
     }
+    for caution in cautions(experiment, spec, opened, &cells)? {
+        output.warning(&caution);
+    }
     let null = targets::null()?;
     let overhead = overhead::measure(experiment, spec, &null, cancel)?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -97,10 +102,44 @@ fn make(
     measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
 }
 
+/// What of the targets would make figures those of something else: their builds and settings, and where local ones write.
+fn cautions(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    opened: &Opened,
+    cells: &[CellRecord],
+) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for (index, target) in opened.targets.iter().enumerate() {
+        let mut largest = 0;
+        for cell in cells.iter().filter(|cell| cell.target == index && cell.unavailable.is_none()) {
+            let demand = plan::workload(experiment, spec, index, target, &cell.axes)?.demand();
+            largest = largest.max(demand.loaded_bytes);
+        }
+        let told = kurabe_drivers::caution::cautions(&target.facts, largest);
+        all.extend(told.into_iter().map(|caution| format!("{}: {caution}", target.name)));
+    }
+    // Throwaway servers and files keep their data where temporary files go.
+    let writes = plan::operations(experiment, spec)?.iter().any(|operation| operation.writes);
+    let synced = |target: &Target| target.facts.durability >= Some(DurabilityClass::Synced);
+    let here = |target: &Target| target.driver.endpoint().is_here();
+    if writes && opened.targets.iter().any(|target| synced(target) && here(target)) {
+        all.extend(kurabe_observe::dishonest_sync(&std::env::temp_dir()));
+    }
+    Ok(all)
+}
+
 /// Goes on with a run that was stopped.
-pub(super) fn go_on(resumed: Resumed, urls: &[String], html: bool, output: &Output) -> Result<Exit> {
-    let Resumed { run, writer, .. } = resumed;
-    if run.end.as_ref().is_some_and(|end| end.complete) {
+pub(super) fn go_on(
+    resumed: Resumed,
+    urls: &[String],
+    max_rounds: Option<u32>,
+    html: bool,
+    output: &Output,
+) -> Result<Exit> {
+    let Resumed { mut run, writer, .. } = resumed;
+    let further = super::settle::extend(&mut run, max_rounds)?;
+    if run.end.as_ref().is_some_and(|end| end.complete) && !further {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
         output.result(&report::terminal(&run, output)?);
         return Ok(exit::DONE);
@@ -171,6 +210,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         }
         observer.elsewhere(server.clone(), remote.clone());
     }
+    let mut ending = Ending::new(&run, began);
     let runner = Runner {
         experiment,
         spec: &header.spec,
@@ -181,6 +221,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
+        suspect: Some(kurabe_report::attribution::suspect),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let ended = runner.run(houses, &run.trials, &mut |event| {
@@ -188,10 +229,17 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
             writer.trial(record)?;
             made.push((*record).clone());
         }
-        progress.show(&event);
+        if let Event::RoundsEnd { rounds, further } = event {
+            *further = ending.further(rounds, &made);
+        } else {
+            progress.show(&event);
+        }
         Ok(())
     });
     progress.finish();
+    if let Some(why) = ending.why() {
+        output.note(why);
+    }
     run.trials.extend(made);
     let complete = match &ended {
         Ok(complete) => *complete,
@@ -254,8 +302,12 @@ fn planned(
         }
         (None, None) => "as long as the requests take".to_owned(),
     };
+    let further = spec.until.map_or_else(String::new, |until| {
+        let margin = (until.margin * 1e4).round() / 100.0;
+        format!(" (and further ones, {} at most, until all is settled to {margin} %)", until.max_rounds)
+    });
     let mut text = format!(
-        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}",
+        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds{further}, {time}",
         spec.experiment,
         names.join(", "),
         units::count(available as u64),

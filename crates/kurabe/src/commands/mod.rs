@@ -8,6 +8,7 @@ mod list;
 pub(crate) mod observe;
 mod report;
 mod run;
+mod settle;
 mod show;
 mod truth;
 mod up;

@@ -9,8 +9,8 @@ use crate::places;
 use crate::suite::Request;
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_core::Error;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, units};
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 
@@ -70,7 +70,10 @@ pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.note(note);
     }
     let urls = urls(matches, &resumed.run.header.spec.targets)?;
-    go_on(resumed, &urls, !matches.get_flag("no-html"), output)
+    let max_rounds =
+        matches.get_one::<String>("max-rounds").map(|text| units::parse_count(text)).transpose()?;
+    let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
+    go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), output)
 }
 
 /// The recorded targets, or the same ones as the user gives them again, with their passwords.

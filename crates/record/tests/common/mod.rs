@@ -61,6 +61,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             slo_ns: None,
             durability: None,
             own: None,
+            until: None,
         },
         machine: MachineFacts {
             cpu: "A processor".into(),
@@ -133,6 +134,7 @@ fn trial(n: u32) -> TrialRecord {
         around_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         figures: Vec::new(),
+        windows: Vec::new(),
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }
@@ -145,6 +147,7 @@ fn trial(n: u32) -> TrialRecord {
         operation: "read".into(),
         at_ms: u64::from(n) * 100,
         outcome,
+        again: None,
     }
 }
 

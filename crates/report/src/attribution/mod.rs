@@ -140,6 +140,13 @@ pub fn of_trial(measured: &Measurement, own_ns_per_op: Option<f64>) -> Option<At
     of_trials(std::iter::once(measured), own_ns_per_op)
 }
 
+/// Why a trial should not be relied on: what else the machine did meanwhile, as a clause. It looks at processors' time only,
+/// never at how fast the trial was; and says nothing of trials so short that counters of a hundredth of a second cannot.
+pub fn suspect(measured: &Measurement) -> Option<String> {
+    let facts = Facts::of(measured.observed.as_deref()?, measured, None);
+    rules::suspect(&facts).filter(|_| facts.seconds >= rules::SHORT)
+}
+
 /// Attributes the trials of a cell: what most of them say.
 pub(crate) fn of_trials<'a>(
     measured: impl Iterator<Item = &'a Measurement>,

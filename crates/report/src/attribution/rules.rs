@@ -31,7 +31,7 @@ const STEAL: f64 = 0.05;
 /// Most of the clients' time went by without either side's CPU.
 const IDLE: f64 = 0.5;
 /// Shorter trials, in seconds, are too short for counters that tick a hundred times a second.
-const SHORT: f64 = 0.15;
+pub(super) const SHORT: f64 = 0.15;
 /// Fewer samples than these say little.
 const FEW: u64 = 10;
 /// Fewer looks at sessions than these say nothing.

@@ -180,6 +180,7 @@ impl Scenario {
                         operation: (*operation).to_owned(),
                         at_ms,
                         outcome,
+                        again: None,
                     });
                 }
             }
@@ -224,6 +225,7 @@ impl Scenario {
             around_ns: 2_000_000,
             observed: None,
             figures: Vec::new(),
+            windows: Vec::new(),
         }
     }
 
@@ -277,6 +279,7 @@ impl Scenario {
                 slo_ns: None,
                 durability: None,
                 own: None,
+                until: None,
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),

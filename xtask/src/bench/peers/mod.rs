@@ -5,9 +5,9 @@
 
 mod ours;
 mod process;
-pub mod server;
+pub(super) mod server;
 mod table;
-mod tools;
+pub(super) mod tools;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `kurabe truth`: the tool tests itself. It plants a known cause on a throwaway server and looks whether attribution names
 //! it.
 
+mod differences;
 mod group;
 mod kind;
 mod lock;
@@ -14,6 +15,7 @@ use crate::output::Output;
 use crate::{signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use kind::{EMBEDDED, Kind};
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::target::TargetUrl;
@@ -27,6 +29,8 @@ use trial::Ground;
 
 /// The engines that causes are planted on, where a program for them is installed.
 const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached", EMBEDDED];
+/// The time of each trial where differences are planted.
+const SHORT: Duration = Duration::from_millis(60);
 /// A trial that was disturbed is made again, …
 const AGAIN: u32 = 2;
 /// … after a pause.
@@ -67,6 +71,21 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let kinds = chosen(matches, "kind", &Kind::ALL.map(Kind::name))?;
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
     let cancel = signals::watch()?;
+    if let Some(text) = matches.get_one::<String>("differences") {
+        let plan = differences::Plan {
+            comparisons: units::parse_count(text)?,
+            effect: crate::suite::percentage(number("effect"))?.min(0.5),
+            // Trials as short as these are enough for many, and only a time that was asked for is another.
+            time: match matches.value_source("duration") {
+                Some(ValueSource::CommandLine) => time,
+                _ => SHORT,
+            },
+        };
+        if plan.comparisons == 0 {
+            return Err(Error::usage("0 comparisons say nothing").into());
+        }
+        return Ok(differences::differences(&plan, &engines, &cancel, output));
+    }
     let mut cases: Vec<Case> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     for engine in engines {

@@ -115,6 +115,7 @@ impl Ground<'_> {
         });
         RunSpec {
             own: None,
+            until: None,
             experiment: info.name.to_owned(),
             targets: vec![self.engine.to_owned()],
             axes: axes.collect(),
@@ -171,6 +172,7 @@ impl Ground<'_> {
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
             observer: Some(planter),
+            suspect: None,
         };
         let mut outcome = None;
         runner.run(House::open_all(targets, &name)?, &[], &mut |event| {

@@ -1,0 +1,129 @@
+//! How throughput went along a trial: what each client had completed at a few moments, put together into windows.
+//!
+//! A client notes a point now and then; where its list is full, every second point goes and the time between two doubles. So
+//! it holds as many as it may from a trial of any length, and nothing is allocated while it is measured.
+
+use crate::client::Tick;
+use std::time::Duration;
+
+/// Windows of a trial.
+pub(crate) const WINDOWS: usize = 20;
+/// Points that a client keeps at most: several for each window.
+const POINTS: usize = 128;
+/// The time between two points at first.
+const FIRST: Duration = Duration::from_micros(250);
+/// Fewer transactions than this for each window, and their number says more of chance than of speed.
+const LEAST: u64 = 10;
+
+/// What one client had completed, and when.
+pub(crate) struct Curve {
+    start: Tick,
+    /// Nanoseconds since the start, transactions.
+    points: Vec<(u64, u64)>,
+    every: u64,
+    next: u64,
+}
+
+impl Curve {
+    pub(crate) fn new() -> Self {
+        let every = FIRST.as_nanos() as u64;
+        Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.start = Tick::now();
+    }
+
+    #[inline]
+    pub(crate) fn note(&mut self, now: Tick, completed: u64) {
+        let at = now.saturating_duration_since(self.start).as_nanos() as u64;
+        if at >= self.next {
+            self.point(at, completed);
+        }
+    }
+
+    #[cold]
+    fn point(&mut self, at: u64, completed: u64) {
+        if self.points.len() == POINTS {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                !keep
+            });
+            self.every *= 2;
+        }
+        self.points.push((at, completed));
+        self.next = at + self.every;
+    }
+
+    /// What was completed at a moment, on a straight line between the points around it; `end` is the last.
+    fn at(&self, moment: f64, end: (u64, u64)) -> f64 {
+        let after = self.points.partition_point(|point| (point.0 as f64) <= moment);
+        let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
+        let high = self.points.get(after).copied().unwrap_or(end);
+        if high.0 <= low.0 {
+            return high.1 as f64;
+        }
+        let part = ((moment - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
+        (high.1 - low.1) as f64 * part + low.1 as f64
+    }
+}
+
+/// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients were at work; none where they
+/// are too few to say anything. Each client with its last point.
+pub(crate) fn windows(clients: &[(Curve, (u64, u64))]) -> Vec<u64> {
+    let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
+    let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return Vec::new() };
+    if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < LEAST * WINDOWS as u64 {
+        return Vec::new();
+    }
+    let until = |window: usize| -> f64 {
+        let moment = time as f64 * window as f64 / WINDOWS as f64;
+        at_work().map(|(curve, end)| curve.at(moment, *end)).sum()
+    };
+    let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
+    ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that did `rate(second)` transactions a millisecond over so many milliseconds.
+    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Curve, (u64, u64)) {
+        let mut curve = Curve::new();
+        let (start, mut completed) = (curve.start, 0);
+        for at in 1..=ms {
+            completed += rate(at);
+            curve.note(start + Duration::from_millis(at), completed);
+        }
+        (curve, (ms * 1_000_000, completed))
+    }
+
+    #[test]
+    fn an_even_trial_has_even_windows_whatever_its_length() {
+        for ms in [20, 100, 1_000, 100_000] {
+            let clients = [client(ms, |_| 20), client(ms, |_| 30)];
+            let windows = windows(&clients);
+            let wanted = 50 * ms / WINDOWS as u64;
+            assert_eq!(windows.len(), WINDOWS);
+            assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
+            assert!(clients[0].0.points.len() <= POINTS);
+        }
+    }
+
+    #[test]
+    fn a_half_that_is_slower_shows_as_one() {
+        let windows = windows(&[client(1_000, |at| if at <= 500 { 10 } else { 30 })]);
+        assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
+        assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
+    }
+
+    #[test]
+    fn few_transactions_make_no_windows_and_idle_clients_none() {
+        assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
+        assert!(windows(&[]).is_empty());
+        let idle = (Curve::new(), (1, 0));
+        assert_eq!(windows(&[client(100, |_| 10), idle]).len(), WINDOWS);
+    }
+}

@@ -1,0 +1,151 @@
+//! Was a series of windows steady, from when on, or never?
+//!
+//! The beginning that is cut off is the one that leaves the smallest standard error of the rest, among the first halves:
+//! MSER (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997; compared with others and
+//! found the best in White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation",
+//! WSC 2000). A minimum at the very half says that the series never settled. What is left must not drift either: Kendall's
+//! rank test against the time (Mann, "Nonparametric tests against trend", Econometrica 13, 1945) with Sen's slope ("Estimates of
+//! the regression coefficient based on Kendall's tau", JASA 63, 1968). Both are asked for a change that matters too: windows of one
+//! trial are many enough to find a drift of 1 %, which no figure suffers from.
+
+use crate::distribution::normal_quantile;
+use crate::summary::median;
+
+/// Fewer windows say nothing.
+const LEAST: usize = 10;
+/// The beginning matters where the mean of all windows is so far from that of the rest, relatively.
+const MATTERS: f64 = 0.05;
+/// The rest drifts where it changes by so much from its beginning to its end, …
+const DRIFTS: f64 = 0.1;
+/// … and a series without drift would look so in this part of cases.
+const CHANCE: f64 = 0.01;
+
+/// What a series of windows shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Steadiness {
+    /// From the first window on.
+    Throughout,
+    /// From this window on (by position); what came before was faster or slower.
+    From(usize),
+    /// It changed until the end, by this factor from its first quarter to its last.
+    Never(f64),
+}
+
+/// Judges a series of throughputs in windows of equal length; `None` for fewer than ten, or where one is not a number or
+/// all are 0.
+#[must_use]
+pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
+    if windows.len() < LEAST || windows.iter().any(|x| !x.is_finite() || *x < 0.0) {
+        return None;
+    }
+    let all = mean(windows);
+    if all <= 0.0 {
+        return None;
+    }
+    let cut = truncation(windows);
+    let rest = &windows[cut..];
+    let quarter = windows.len() / 4;
+    let (first, last) = (mean(&windows[..quarter]), mean(&windows[windows.len() - quarter..]));
+    let change = if first > 0.0 { last / first } else { f64::MAX };
+    // At the half, the smallest error may lie beyond it; that matters where both halves differ.
+    let half = windows.len() / 2;
+    let unsettled = cut == half && differs(mean(&windows[..half]), mean(&windows[half..]), DRIFTS);
+    if unsettled || drifts(rest) {
+        return Some(Steadiness::Never(change));
+    }
+    if cut > 0 && differs(all, mean(rest), MATTERS) {
+        return Some(Steadiness::From(cut));
+    }
+    Some(Steadiness::Throughout)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+fn differs(a: f64, b: f64, by: f64) -> bool {
+    let (low, high) = (a.min(b), a.max(b));
+    high > low * (1.0 + by)
+}
+
+/// How many windows at the beginning are left out so that the standard error of the mean of the others is smallest.
+fn truncation(windows: &[f64]) -> usize {
+    let error = |cut: usize| {
+        let rest = &windows[cut..];
+        let centre = mean(rest);
+        rest.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
+    };
+    (0..=windows.len() / 2).min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(0)
+}
+
+/// Whether there is a trend that chance seldom makes and that changes the series by what matters.
+fn drifts(series: &[f64]) -> bool {
+    let n = series.len();
+    let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
+    let mut score = 0.0;
+    for (i, early) in series.iter().enumerate() {
+        for (j, late) in series.iter().enumerate().skip(i + 1) {
+            score += (late - early).partial_cmp(&0.0).map_or(0.0, |order| f64::from(order as i8));
+            slopes.push((late - early) / (j - i) as f64);
+        }
+    }
+    let n = n as f64;
+    let deviation = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    let seldom = (score.abs() - 1.0).max(0.0) / deviation > -normal_quantile(CHANCE / 2.0);
+    let slope = median(&slopes).unwrap_or(0.0);
+    let centre = median(series).unwrap_or(0.0);
+    seldom && slope.abs() * (n - 1.0) > centre * DRIFTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, mix};
+
+    fn series(seed: u64, spread: f64, shape: impl Fn(f64) -> f64) -> Vec<f64> {
+        let mut rng = Rng::new(mix(3, seed));
+        let mut normal = || normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE));
+        (0..20).map(|n| (1_000.0 * shape(f64::from(n) / 20.0) * (1.0 + spread * normal())).max(0.0)).collect()
+    }
+
+    fn share(spread: f64, shape: impl Fn(f64) -> f64 + Copy, wanted: impl Fn(Steadiness) -> bool) -> f64 {
+        let found = (0..500).filter(|seed| steadiness(&series(*seed, spread, shape)).is_some_and(&wanted));
+        found.count() as f64 / 500.0
+    }
+
+    #[test]
+    fn noise_alone_is_steady() {
+        let never = |found| matches!(found, Steadiness::Never(_));
+        for spread in [0.01, 0.05, 0.1] {
+            let wrong = share(spread, |_| 1.0, never);
+            assert!(wrong <= 0.05, "{spread}: {wrong}");
+        }
+        assert!(share(0.03, |_| 1.0, |found| found == Steadiness::Throughout) >= 0.9);
+    }
+
+    #[test]
+    fn a_slow_beginning_is_found_where_it_ends() {
+        let shape = |at: f64| if at < 0.2 { 0.5 } else { 1.0 };
+        assert!(share(0.05, shape, |found| matches!(found, Steadiness::From(3..=8))) >= 0.9);
+    }
+
+    #[test]
+    fn what_falls_until_the_end_was_never_steady() {
+        for shape in [|at: f64| 1.0 - 0.5 * at, |at: f64| 0.5 + at] {
+            assert!(share(0.05, shape, |found| matches!(found, Steadiness::Never(_))) >= 0.95);
+        }
+        let change = steadiness(&series(1, 0.01, |at| 1.0 - 0.5 * at));
+        assert!(
+            matches!(change, Some(Steadiness::Never(factor)) if (0.5..0.8).contains(&factor)),
+            "{change:?}"
+        );
+    }
+
+    #[test]
+    fn what_says_nothing_is_not_judged() {
+        assert_eq!(steadiness(&[1.0; 9]), None);
+        assert_eq!(steadiness(&[0.0; 20]), None);
+        assert_eq!(steadiness(&[f64::NAN; 20]), None);
+        assert_eq!(steadiness(&[7.0; 20]), Some(Steadiness::Throughout));
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs that are looked at again and again and end at the first verdict: the promise on error rates must hold there too.
+//!
+//! Seeds are fixed, so a failure is a change of the rule and not bad luck.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+use kurabe_stats::distribution::normal_quantile;
+use kurabe_stats::settle::{Looks, at_look, further_rounds, is_settled, is_within};
+use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
+
+/// Looks made at most: 6, 9, 14, 21, 32, 48 rounds.
+const LOOKS: u32 = 6;
+const FIRST: u32 = 6;
+
+#[derive(Debug, Clone, Copy)]
+enum Noise {
+    Normal,
+    /// Logarithms with heavy tails: one round in ten varies five times as much.
+    Heavy,
+}
+
+fn normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
+}
+
+/// The rates of one cell, around `rate`, varying by 3 %.
+fn cell(rng: &mut Rng, noise: Noise, rounds: u32, rate: f64) -> Vec<f64> {
+    (0..rounds)
+        .map(|_| {
+            let times = if matches!(noise, Noise::Heavy) && rng.below(10) == 0 { 5.0 } else { 1.0 };
+            rate * (0.03 * times * normal(rng)).exp()
+        })
+        .collect()
+}
+
+fn judged(a: &[f64], b: &[f64], settings: &IntervalSettings) -> (PairedRatio, Verdict) {
+    let ratio = PairedRatio::of(a, b, settings).unwrap();
+    // Without a noise floor, so that the intervals alone keep the promise.
+    let verdict = judge(&ratio, 0.0, Direction::HigherIsBetter);
+    (ratio, verdict)
+}
+
+/// Of so many runs, those that satisfy `found` at any look. `spending`: whether looks share what one may spend.
+fn runs_that(
+    noise: Noise,
+    comparisons: u32,
+    factor: f64,
+    spending: bool,
+    found: impl Fn(&PairedRatio, &Verdict) -> bool,
+) -> f64 {
+    const RUNS: u64 = 300;
+    let looks = Looks::after(FIRST);
+    let mut runs = 0;
+    for run in 0..RUNS {
+        let mut rng = Rng::new(mix(mix(7, noise as u64), mix(u64::from(comparisons), run)));
+        let last = looks.rounds(LOOKS);
+        let pairs: Vec<(Vec<f64>, Vec<f64>)> = (0..comparisons)
+            .map(|_| (cell(&mut rng, noise, last, 1_000.0 * factor), cell(&mut rng, noise, last, 1_000.0)))
+            .collect();
+        let any = (1..=LOOKS).any(|look| {
+            let rounds = looks.rounds(look) as usize;
+            let once = IntervalSettings { resamples: 200, ..IntervalSettings::new(run) }
+                .for_comparisons(comparisons);
+            let settings = if spending { at_look(once, look) } else { once };
+            pairs.iter().any(|(a, b)| {
+                let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
+                found(&ratio, &verdict)
+            })
+        });
+        runs += u64::from(any);
+    }
+    runs as f64 / RUNS as f64
+}
+
+fn called(_: &PairedRatio, verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Faster | Verdict::Slower)
+}
+
+#[test]
+fn equals_are_called_different_in_at_most_five_percent_of_runs_that_end_at_the_first_difference() {
+    for noise in [Noise::Normal, Noise::Heavy] {
+        for comparisons in [1, 4] {
+            let wrong = runs_that(noise, comparisons, 1.0, true, called);
+            assert!(wrong <= 0.05, "{noise:?}, {comparisons} comparisons: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn looking_again_without_paying_for_it_breaks_the_promise() {
+    let wrong = runs_that(Noise::Normal, 1, 1.0, false, called);
+    assert!(wrong > 0.08, "{wrong}");
+}
+
+#[test]
+fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percent_of_runs() {
+    for noise in [Noise::Normal, Noise::Heavy] {
+        let wrong = runs_that(noise, 1, 1.051, true, |ratio, _| is_within(ratio, 0.05));
+        assert!(wrong <= 0.05, "{noise:?}: {wrong}");
+    }
+}
+
+#[test]
+fn what_is_equal_and_what_differs_by_five_percent_are_both_settled() {
+    let settled = |ratio: &PairedRatio, verdict: &Verdict| is_settled(verdict, ratio, 0.05);
+    for factor in [1.0, 1.08] {
+        let share = runs_that(Noise::Normal, 1, factor, true, settled);
+        assert!(share >= 0.95, "×{factor}: {share}");
+    }
+    let faster = runs_that(Noise::Normal, 1, 1.08, true, |_, verdict| *verdict == Verdict::Faster);
+    assert!(faster >= 0.95, "{faster}");
+}
+
+#[test]
+fn the_rounds_that_are_foreseen_settle_most_comparisons() {
+    const RUNS: u64 = 300;
+    let (mut foreseen, mut settled) = (0, 0);
+    for run in 0..RUNS {
+        let mut rng = Rng::new(mix(11, run));
+        let (a, b) =
+            (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
+        let settings = IntervalSettings { resamples: 200, ..IntervalSettings::new(run) };
+        let (ratio, verdict) = judged(&a[..6], &b[..6], &settings);
+        if is_settled(&verdict, &ratio, 0.03) {
+            continue;
+        }
+        let Some(more) = further_rounds(&ratio, 0.0, 0.03, None, &settings) else { continue };
+        // What six rounds say of the spread is rough: half as many again, and there are as many as were made.
+        let rounds = (6 + more + more / 2).min(400);
+        let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
+        foreseen += 1;
+        settled += u64::from(is_settled(&verdict, &ratio, 0.03));
+    }
+    assert!(foreseen > RUNS / 2, "{foreseen}");
+    assert!(settled * 2 >= foreseen, "{settled} of {foreseen}");
+}
