@@ -15,7 +15,7 @@ fn replied(value: Value<'_>) -> Value<'_> {
     }
 }
 
-fn assert_row(reply: &Reply, row: usize, expected: &[Value<'_>], what: &str) {
+pub(super) fn assert_row(reply: &Reply, row: usize, expected: &[Value<'_>], what: &str) {
     assert_eq!(reply.width(), expected.len(), "{what}");
     for (field, value) in expected.iter().enumerate() {
         let found = reply.field(row, field).unwrap();

@@ -51,6 +51,7 @@ pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subjec
         Operation::Update { collection: c(), fields: vec![1] },
         Operation::Delete { collection: c() },
         Operation::FindEqual { collection: c(), by: vec![0], fields: vec![1] },
+        Operation::FindRange { collection: c(), by: 0, fields: vec![0, 1] },
         count(&collection),
     ];
     let mut session = subject.session();

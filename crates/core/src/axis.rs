@@ -34,6 +34,17 @@ pub enum AxisKind {
         /// The words, each with what it means.
         words: &'static [(&'static str, &'static str)],
     },
+    /// Counts, one of these words, or the name of a file, which does not begin with a digit.
+    CountOrFile {
+        /// The least count.
+        least: u64,
+        /// The most.
+        most: u64,
+        /// The words, each with what it means.
+        words: &'static [(&'static str, &'static str)],
+        /// What the file holds.
+        file: &'static str,
+    },
 }
 
 /// One thing that an experiment varies.
@@ -72,10 +83,13 @@ impl AxisInfo {
                 let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
+            AxisKind::CountOrFile { .. } if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
             AxisKind::CountOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
                 Ok(AxisValue::Word(text.to_owned()))
             }
-            AxisKind::CountOr { least, most, words } => {
+            AxisKind::CountOr { least, most, words } | AxisKind::CountOrFile { least, most, words, .. } => {
                 let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
                 let value = units::parse_count(text).map_err(|e| {
                     e.context(format!("--{}", self.name)).hint(format!("a count, or {}", words.join(", ")))

@@ -71,6 +71,17 @@ pub enum Operation {
         /// Which fields come back, by position.
         fields: Vec<usize>,
     },
+    /// All rows whose field `by` is not less than the first parameter and less than the second, in the order of that field
+    /// and then of the primary key. Text is compared by its bytes, so that a search by prefix is such a range, from the
+    /// prefix to [`after_prefix`]: what every ordered index answers. Reply: `fields` of each row.
+    FindRange {
+        /// Where from.
+        collection: Arc<Collection>,
+        /// Which field is compared, by position: the first of the key, or of an index.
+        by: usize,
+        /// Which fields come back, by position.
+        fields: Vec<usize>,
+    },
     /// How many rows there are, counted by the server. Reply: one row, one whole number.
     Count {
         /// Where.
@@ -100,6 +111,7 @@ impl Operation {
             Self::Update { .. } => "Update",
             Self::Delete { .. } => "Delete",
             Self::FindEqual { .. } => "FindEqual",
+            Self::FindRange { .. } => "FindRange",
             Self::Count { .. } => "Count",
             Self::Raw { .. } => "Raw",
         }
@@ -117,6 +129,7 @@ impl Operation {
             | Self::Update { collection, .. }
             | Self::Delete { collection }
             | Self::FindEqual { collection, .. }
+            | Self::FindRange { collection, .. }
             | Self::Count { collection } => Some(collection),
         }
     }
@@ -132,7 +145,57 @@ impl Operation {
             }
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
+            Self::FindRange { .. } => 2,
             Self::Raw { statement } => statement.parameters,
         }
+    }
+}
+
+/// The least text that comes after all texts with this prefix, compared by bytes: where a range of
+/// [`Operation::FindRange`] ends. `None` where there is no such text: the prefix is empty, or its last sign is the last of all.
+pub fn after_prefix(prefix: &str) -> Option<String> {
+    let last = prefix.chars().next_back()?;
+    // Surrogates are no signs: the range of `char` steps over them.
+    let next = (last..=char::MAX).nth(1)?;
+    let mut end = prefix[..prefix.len() - last.len_utf8()].to_owned();
+    end.push(next);
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_exactly_the_texts_of_its_prefix() {
+        let prefixes = ["100", "109", "東", "a\u{d7ff}", "~"];
+        let texts = [
+            "1",
+            "10",
+            "100",
+            "1000",
+            "10:",
+            "109",
+            "1099999",
+            "11",
+            "東京",
+            "東",
+            "南",
+            "a\u{d7ff}x",
+            "a\u{e000}",
+            "~~",
+        ];
+        for prefix in prefixes {
+            let end = after_prefix(prefix).unwrap();
+            for text in texts {
+                assert_eq!(
+                    text >= prefix && text < end.as_str(),
+                    text.starts_with(prefix),
+                    "{prefix} {text}"
+                );
+            }
+        }
+        assert_eq!(after_prefix(""), None);
+        assert_eq!(after_prefix("\u{10ffff}"), None);
     }
 }

@@ -45,6 +45,8 @@ fn statements(dialect: &Dialect) -> String {
         Operation::Update { collection: c(), fields: vec![3, 5] },
         Operation::Delete { collection: c() },
         Operation::FindEqual { collection: c(), by: vec![0], fields: vec![1, 3] },
+        Operation::FindRange { collection: c(), by: 0, fields: vec![1, 3] },
+        Operation::FindRange { collection: c(), by: 5, fields: vec![0] },
         Operation::Count { collection: c() },
     ] {
         line(text(dialect, &operation).unwrap());

@@ -188,7 +188,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
             let (kind, meanings) = match axis.kind {
                 AxisKind::Size { .. } => (Kind::Size, &[][..]),
                 AxisKind::Count { .. } => (Kind::Count, &[][..]),
-                AxisKind::CountOr { words, .. } => (Kind::Count, words),
+                AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
             };
             let meanings =

@@ -37,6 +37,9 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
                 Some("there is no index that begins with these fields")
             }
         }
+        Operation::FindRange { collection, by, .. } => (collection.key.first() != Some(by)).then_some(
+            "an index of CouchDB orders text as a language does, not by its bytes: ranges are of the key's first field",
+        ),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
         Operation::Ping
         | Operation::Get { .. }
@@ -101,6 +104,7 @@ impl Session for CouchSession {
             Operation::FindEqual { by, fields, collection } if collection.key.starts_with(by) => {
                 work.range(by, parameters, fields, out)
             }
+            Operation::FindRange { fields, .. } => work.between(parameters, fields, out),
             Operation::FindEqual { by, fields, .. } => work.find(by, parameters, fields, out),
             Operation::Count { .. } => work.count(out),
             // Never prepared.
@@ -147,6 +151,20 @@ impl Work<'_> {
         }
         let whole = by.len() == self.table.collection.key.len();
         self.table.range_path(key, whole, self.buffers)?;
+        self.listed(fields, out)
+    }
+
+    /// All documents whose ids are from the first of these on and before the second: a range of `_all_docs` too.
+    fn between(&mut self, values: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
+        if values.contains(&Value::Null) {
+            return Ok(());
+        }
+        self.table.between_path(values, self.buffers)?;
+        self.listed(fields, out)
+    }
+
+    /// What `_all_docs` lists.
+    fn listed(&mut self, fields: &[usize], out: &mut Reply) -> Result<()> {
         let status = self.client.get(&self.buffers.path)?;
         if status != 200 {
             return Err(self.client.refused(status));

@@ -72,6 +72,24 @@ impl Table {
         path.push_str("&inclusive_end=false");
         Ok(())
     }
+
+    /// Makes the path of all documents whose key's first field is not less than the first value and less than the second.
+    pub(super) fn between_path(&self, values: &[Value<'_>], buffers: &mut Buffers) -> Result<()> {
+        let Buffers { id, path, json } = buffers;
+        path.clear();
+        path.push_str(&self.path);
+        path.push_str("/_all_docs?include_docs=true");
+        for (name, value) in ["&startkey=", "&endkey="].into_iter().zip(values) {
+            id.clear();
+            id::push(id, &self.collection.name, value)?;
+            json.clear();
+            super::document::push_text(json, id);
+            path.push_str(name);
+            escape(path, &String::from_utf8_lossy(json));
+        }
+        path.push_str("&inclusive_end=false");
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +117,12 @@ mod tests {
             buffers.path,
             "/x%2Fkurabe_a/_all_docs?include_docs=true&startkey=%22%21a%5C%5Cb%21%22&endkey=%22%21a%5C%5Cb%5C%22%22\
              &inclusive_end=false"
+        );
+        table.between_path(&[Value::Text("a"), Value::Text("b")], &mut buffers).unwrap();
+        assert!(
+            buffers.path.ends_with("&startkey=%22%21a%22&endkey=%22%21b%22&inclusive_end=false"),
+            "{}",
+            buffers.path
         );
         table.range_path(&key, true, &mut buffers).unwrap();
         assert!(buffers.path.ends_with("&key=%22%21a%5C%5Cb%218000000000000001%22"), "{}", buffers.path);

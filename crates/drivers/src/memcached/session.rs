@@ -28,7 +28,9 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
             Some("memcached has no request that stores several values, all or none")
         }
         Operation::InsertEach { .. } => Some("memcached has no request that stores several values"),
-        Operation::FindEqual { .. } => Some("memcached finds a value by its whole key only"),
+        Operation::FindEqual { .. } | Operation::FindRange { .. } => {
+            Some("memcached finds a value by its whole key only")
+        }
         Operation::Raw { .. } => Some("memcached has no SQL for the statements of a workload"),
         Operation::Count { .. } => Some("memcached cannot count or list its keys"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some("memcached has no transactions"),

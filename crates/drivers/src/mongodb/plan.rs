@@ -47,7 +47,10 @@ impl Plan {
         let mut alone = begin(operation);
         let mut in_transaction = alone.clone();
         match operation {
-            Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
+            Operation::Get { .. }
+            | Operation::FindEqual { .. }
+            | Operation::FindRange { .. }
+            | Operation::Count { .. } => {
                 if let Some(level) = &config.reads {
                     alone.begin("readConcern").text("level", level).end();
                 }
@@ -80,6 +83,13 @@ impl Plan {
         match &self.operation {
             Operation::Get { .. } | Operation::Delete { .. } => self.query(out, &collection.key, parameters),
             Operation::FindEqual { by, .. } => self.query(out, by, parameters),
+            Operation::FindRange { by, .. } => {
+                out.begin(self.names[*by]);
+                for (sign, value) in ["$gte", "$lt"].into_iter().zip(parameters) {
+                    out.value(sign, value);
+                }
+                out.end();
+            }
             Operation::Insert { .. } => {
                 key(parameters)?;
                 self.document(out, "0", parameters, true);
@@ -132,8 +142,9 @@ impl Plan {
 
     /// Appends a document of the answer to the reply as a row.
     pub(super) fn row(&self, document: &RawDocument, out: &mut Reply) -> Result<()> {
-        let (Operation::Get { collection, fields } | Operation::FindEqual { collection, fields, .. }) =
-            &self.operation
+        let (Operation::Get { collection, fields }
+        | Operation::FindEqual { collection, fields, .. }
+        | Operation::FindRange { collection, fields, .. }) = &self.operation
         else {
             // The sum of a count.
             let count = document.get("n").ok().flatten().and_then(whole);
@@ -215,6 +226,15 @@ fn begin(operation: &Operation) -> Writer {
             }
             out.end();
         }
+        Operation::FindRange { collection, by, fields } => {
+            out.text("find", &collection.name).int("batchSize", BATCH);
+            project(&mut out, collection, fields);
+            out.begin("sort");
+            for field in [by].into_iter().chain(collection.key.iter().filter(|field| *field != by)) {
+                out.int(name(collection, *field), 1);
+            }
+            out.end();
+        }
         Operation::Insert { collection }
         | Operation::InsertMany { collection, .. }
         | Operation::InsertEach { collection, .. } => {
@@ -239,7 +259,7 @@ fn begin(operation: &Operation) -> Writer {
 /// Opens the place of the parameters.
 fn open_place(operation: &Operation, out: &mut Writer) {
     match operation {
-        Operation::Get { .. } | Operation::FindEqual { .. } => {
+        Operation::Get { .. } | Operation::FindEqual { .. } | Operation::FindRange { .. } => {
             out.begin("filter");
         }
         Operation::Insert { .. } | Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
@@ -335,6 +355,12 @@ mod tests {
             "sort": {"id": 1, "sub": 1}, "filter": {"id": "a"},
         };
         assert_eq!(command(&find, "", &ROW[..1], false), expected);
+        let range = Operation::FindRange { collection: c.clone(), by: 0, fields: vec![0, 2] };
+        let expected = doc! {
+            "find": "kurabe_a", "batchSize": BATCH, "projection": {"id": 1, "data": 1, "_id": 0},
+            "sort": {"id": 1, "sub": 1}, "filter": {"id": {"$gte": "a", "$lt": "b"}},
+        };
+        assert_eq!(command(&range, "", &[Value::Text("a"), Value::Text("b")], false), expected);
         let insert = command(&Operation::Insert { collection: c.clone() }, "", &ROW, false);
         let document = insert.get_array("documents").unwrap()[0].as_document().unwrap();
         assert!(

@@ -175,7 +175,10 @@ impl Session for MongoSession {
             Operation::Commit => return self.end(true),
             Operation::Rollback => return self.end(false),
             Operation::Ping => return self.link.run(rawdoc! { "ping": 1 }).map(drop),
-            Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
+            Operation::Get { .. }
+            | Operation::FindEqual { .. }
+            | Operation::FindRange { .. }
+            | Operation::Count { .. } => {
                 let counts = matches!(plan.operation, Operation::Count { .. });
                 let command = command(plan, in_transaction)?;
                 self.read(prepared, command, out).inspect_err(|_| out.clear())?;

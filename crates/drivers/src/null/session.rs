@@ -134,6 +134,7 @@ impl Work {
                 self.remember(undo);
             }
             Operation::FindEqual { by, fields, .. } => table.find(by, parameters, fields, out)?,
+            Operation::FindRange { by, fields, .. } => table.range(*by, parameters, fields, out)?,
             Operation::Count { .. } => {
                 out.push_int(table.count() as i64);
                 out.end_row();

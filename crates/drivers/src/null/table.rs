@@ -205,6 +205,70 @@ impl Table {
         Ok(())
     }
 
+    /// Appends all rows whose field `by` is from the first of `values` on and before the second, in the order of that field
+    /// and then of the key.
+    pub(super) fn range(
+        &self,
+        by: usize,
+        values: &[Value<'_>],
+        fields: &[usize],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if values.contains(&Value::Null) {
+            return Ok(());
+        }
+        let order = self.orders.iter().find(|(order, _)| order.first() == Some(&by));
+        let alone = order.is_none_or(|(fields, _)| fields.len() == 1);
+        let mut bounds = [Vec::new(), Vec::new()];
+        for (bound, value) in bounds.iter_mut().zip(values) {
+            row::encode(bound, *value, alone);
+        }
+        let [from, to] = &bounds;
+        if from >= to {
+            return Ok(());
+        }
+        let Some((order_fields, order)) = order else { return self.range_of_all(by, from, to, fields, out) };
+        let order = read(order);
+        let found =
+            order.range::<[u8], _>((Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice())));
+        if *order_fields == self.collection.key || order_fields[1..] == self.collection.key {
+            found.for_each(|(_, row)| self.push_row(out, row, fields));
+        } else {
+            // Further fields of the index stand before the key.
+            let mut rows: Vec<(Option<Vec<u8>>, &Row)> =
+                found.map(|(_, row)| (self.entry(row, &[by]), row)).collect();
+            rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
+            rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
+        }
+        Ok(())
+    }
+
+    /// The same where the field is the whole key, of which no order is kept: reads by key are what this table is for.
+    fn range_of_all(
+        &self,
+        by: usize,
+        from: &[u8],
+        to: &[u8],
+        fields: &[usize],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if self.collection.key != [by] {
+            let message =
+                format!("{}: no key or index starts with the field asked for", self.collection.name);
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        let mut rows: Vec<(Vec<u8>, Row)> = Vec::new();
+        for shard in &self.shards {
+            rows.extend(
+                read(shard).iter().filter_map(|row| Some((self.entry(row, &[by])?, Arc::clone(row)))),
+            );
+        }
+        rows.retain(|(entry, _)| (from..to).contains(&entry.as_slice()));
+        rows.sort_unstable();
+        rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
+        Ok(())
+    }
+
     /// The order-keeping form of some fields of a row; none where one of them is `Null`.
     fn entry(&self, row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
         let mut out = Vec::new();

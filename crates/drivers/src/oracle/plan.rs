@@ -89,9 +89,10 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         Operation::Begin => Steps::Begin,
         Operation::Commit => Steps::Commit,
         Operation::Rollback => Steps::Rollback,
-        Operation::Get { .. } | Operation::FindEqual { .. } | Operation::Count { .. } => {
-            Steps::Query(text()?)
-        }
+        Operation::Get { .. }
+        | Operation::FindEqual { .. }
+        | Operation::FindRange { .. }
+        | Operation::Count { .. } => Steps::Query(text()?),
         Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => {
             Steps::Change(text()?)
         }

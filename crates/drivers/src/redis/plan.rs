@@ -85,6 +85,9 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
                 .any(|field| key.contains(field) && field != name)
                 .then_some("a row of a hash comes back without the hash's own key")
         }
+        Operation::FindRange { .. } => {
+            Some("Redis keeps its keys in no order: there is no range of them to search")
+        }
         Operation::Update { collection, fields } => (*fields != rest(collection)).then_some(
             "a row is one value, which is replaced as a whole: some of its fields cannot be changed",
         ),

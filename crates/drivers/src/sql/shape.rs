@@ -38,6 +38,10 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
             shape.takes = kinds(collection, by)?;
             shape.gives = kinds(collection, fields)?;
         }
+        Operation::FindRange { collection, by, fields } => {
+            shape.takes = kinds(collection, &[*by, *by])?;
+            shape.gives = kinds(collection, fields)?;
+        }
         Operation::Count { .. } => shape.gives = vec![FieldType::Int],
         // Whatever comes; values go as what they are.
         Operation::Raw { statement } => shape.takes = vec![FieldType::LongText; statement.parameters],

@@ -53,6 +53,19 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             names(d, &mut sql, collection, &collection.key)?;
             sql
         }
+        Operation::FindRange { collection, by, fields } => {
+            let mut sql = select(d, collection, fields)?;
+            sql += " WHERE ";
+            for (number, sign) in [(1, " >= "), (2, " < ")] {
+                d.identifier(&mut sql, field(collection, *by)?.name);
+                sql += sign;
+                d.parameter(&mut sql, number);
+                sql += if number == 1 { " AND " } else { " ORDER BY " };
+            }
+            let further = collection.key.iter().filter(|field| *field != by);
+            names(d, &mut sql, collection, &[by].into_iter().chain(further).copied().collect::<Vec<_>>())?;
+            sql
+        }
         Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
         Operation::Raw { statement } => super::raw::text(d, statement)?,
     })

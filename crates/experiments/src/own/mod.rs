@@ -11,7 +11,7 @@ mod homes;
 mod place;
 mod random;
 mod read;
-mod rows;
+pub(crate) mod rows;
 mod script;
 mod section;
 mod slot;

@@ -124,6 +124,10 @@ fn axis(axis: &'static AxisInfo) -> Arg {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
             format!("{}, {}", axis.help, words.join(", "))
         }
+        AxisKind::CountOrFile { words, file, .. } => {
+            let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
+            format!("{} ({file}); or {}", axis.help, words.join(", "))
+        }
         AxisKind::Size { .. } | AxisKind::Count { .. } => axis.help.to_owned(),
     };
     let default = match axis.default {

@@ -78,7 +78,8 @@ fn operations(collection: &Arc<Collection>) -> Vec<Operation> {
         Operation::InsertMany { collection: c(), rows: 3 },
         Operation::Put { collection: c() },
         Operation::Delete { collection: c() },
-        Operation::FindEqual { collection: c(), by: vec![collection.key[0]], fields },
+        Operation::FindEqual { collection: c(), by: vec![collection.key[0]], fields: fields.clone() },
+        Operation::FindRange { collection: c(), by: collection.key[0], fields },
         Operation::Count { collection: c() },
     ];
     if !plain.is_empty() {

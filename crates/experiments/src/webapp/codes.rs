@@ -1,0 +1,218 @@
+//! The postal codes: generated, or read from the list that Japan Post publishes
+//! (<https://www.post.japanpost.jp/zipcode/dl/utf-zip.html>: CSV in UTF-8, the code in the third column, then prefecture,
+//! city and town in katakana, then the same as they are written).
+
+use super::names::{CITIES, HEADS, PREFECTURES, TAILS, TOWNS, Word};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::{Rng, mix};
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most postal codes that are generated.
+pub(super) const MOST: u64 = 1_000_000;
+/// Digits of a postal code.
+pub(super) const DIGITS: usize = 7;
+/// Digits of the prefix that is searched: before 1998 a postal code had no more.
+pub(super) const PREFIX: usize = 5;
+/// Codes with the same [`PREFIX`] that are generated.
+const TOGETHER: u64 = 12;
+/// Prefixes that codes are generated for: those of no prefecture, below 001, are left out.
+const PREFIXES: Range<u64> = 100..100_000;
+/// The most characters of a name, and the column's width.
+pub(super) const NAME: usize = 1_000;
+/// How many lists are kept: the cells of a run share one.
+const KEPT: usize = 4;
+
+/// A town and its postal code. Several towns may share one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Town {
+    pub(super) code: [u8; DIGITS],
+    /// Tells it from the others of its code.
+    pub(super) number: u64,
+    pub(super) prefecture: Box<str>,
+    pub(super) city: Box<str>,
+    pub(super) town: Box<str>,
+    pub(super) kana: Box<str>,
+}
+
+/// All towns, in the order of their codes.
+#[derive(Debug)]
+pub(super) struct Codes {
+    pub(super) towns: Vec<Town>,
+    /// Tells this list from others, in 53 bits.
+    pub(super) digest: u64,
+}
+
+/// Where a list comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Generated { seed: u64, count: u64 },
+    File(String),
+}
+
+impl Source {
+    /// What the cell asks for, where there are so many users.
+    pub(super) fn of(cell: &Cell, seed: u64, users: u64) -> Self {
+        match cell.get("postal-codes") {
+            Some(AxisValue::Number(count)) => Self::Generated { seed, count: *count },
+            Some(AxisValue::Word(word)) if word != "auto" => Self::File(word.clone()),
+            _ => Self::Generated { seed, count: (users * 6 / 5).clamp(1, MOST) },
+        }
+    }
+}
+
+impl Codes {
+    /// The list, made once for all cells that share it.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) with the line where a file is not what it has to be.
+    pub(super) fn get(source: &Source) -> Result<Arc<Self>> {
+        static MADE: Mutex<Vec<(Source, Arc<Codes>)>> = Mutex::new(Vec::new());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, codes)) = made.iter().find(|(known, _)| known == source) {
+            return Ok(Arc::clone(codes));
+        }
+        let towns = match source {
+            Source::Generated { seed, count } => generate(*seed, *count),
+            Source::File(path) => read_file(path)?,
+        };
+        let codes = Arc::new(Self { digest: digest(&towns), towns });
+        if made.len() == KEPT {
+            made.remove(0);
+        }
+        made.push((source.clone(), Arc::clone(&codes)));
+        Ok(codes)
+    }
+
+    /// All towns whose code begins with these digits.
+    pub(super) fn of_prefix(&self, prefix: &[u8]) -> &[Town] {
+        let first = self.towns.partition_point(|town| town.code[..prefix.len()] < *prefix);
+        let rest = &self.towns[first..];
+        &rest[..rest.partition_point(|town| town.code.starts_with(prefix))]
+    }
+}
+
+fn digest(towns: &[Town]) -> u64 {
+    let part = |digest, bytes: &[u8]| bytes.chunks(8).fold(mix(digest, bytes.len() as u64), |digest, chunk| {
+        mix(digest, chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    });
+    let town = |digest, town: &Town| {
+        let digest = part(mix(digest, town.number), &town.code);
+        [&town.prefecture, &town.city, &town.town, &town.kana].iter().fold(digest, |d, text| part(d, text.as_bytes()))
+    };
+    towns.iter().fold(0, town) >> 11
+}
+
+/// So many codes spread over the country, a dozen to a prefix and none twice.
+fn generate(seed: u64, count: u64) -> Vec<Town> {
+    let prefixes = count.div_ceil(TOGETHER);
+    let all = PREFIXES.end - PREFIXES.start;
+    (0..count)
+        .map(|n| {
+            let (group, within) = (n / TOGETHER, n % TOGETHER);
+            // Each group has a stretch of prefixes of its own, and one of them.
+            let (first, next) = (group * all / prefixes, (group + 1) * all / prefixes);
+            let prefix = PREFIXES.start + first + mix(seed, group) % (next - first).max(1);
+            town(seed, prefix, within, n + 1)
+        })
+        .collect()
+}
+
+fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
+    let mut code = [b'0'; DIGITS];
+    let mut rest = prefix * 100 + within;
+    for digit in code.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let area = (prefix / 100) as u32;
+    let prefecture = PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
+    // Towns of one prefix lie in one city.
+    let mut place = Rng::new(mix(!seed, prefix));
+    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
+    let city = [pick(&HEADS), pick(&TAILS), pick(&CITIES)];
+    let mut place = Rng::new(mix(mix(!seed, prefix), within));
+    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
+    let town = [pick(&HEADS), pick(&TAILS), pick(&TOWNS)];
+    let written = |words: &[Word]| words.iter().map(|(written, _)| *written).collect::<String>().into();
+    let read = |words: &[Word]| words.iter().map(|(_, read)| *read).collect::<String>();
+    Town {
+        code,
+        number,
+        prefecture: prefecture.0.into(),
+        city: written(&city),
+        town: written(&town),
+        kana: format!("{} {} {}", prefecture.1, read(&city), read(&town)).into(),
+    }
+}
+
+fn read_file(path: &str) -> Result<Vec<Town>> {
+    let wrong = |error: std::io::Error| Error::usage(format!("the postal codes {path} cannot be read: {error}"));
+    let file = std::fs::File::open(Path::new(path)).map_err(wrong)?;
+    read(file).map_err(|error| error.context(path))
+}
+
+/// Reads a list.
+fn read(from: impl Read) -> Result<Vec<Town>> {
+    let mut lines = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(from);
+    let mut record = csv::ByteRecord::new();
+    let mut towns = Vec::new();
+    loop {
+        let at = |line: u64, what: &str| Error::usage(format!("line {line}: {what}"));
+        let more = lines.read_byte_record(&mut record).map_err(|error| {
+            Error::new(ErrorKind::Usage, format!("line {}: {error}", lines.position().line()))
+        })?;
+        if !more {
+            break;
+        }
+        let line = record.position().map_or(0, csv::Position::line);
+        towns.push(town_of(&record, towns.len() as u64 + 1).map_err(|what| at(line, &what))?);
+        if towns.len() as u64 > MOST {
+            return Err(at(line, &format!("more than {MOST} towns")));
+        }
+    }
+    if towns.is_empty() {
+        return Err(Error::usage("it holds no postal codes").hint("it is to be Japan Post's utf_ken_all.csv"));
+    }
+    towns.sort_unstable();
+    Ok(towns)
+}
+
+/// The town of a line; what is wrong with it, as a clause.
+fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
+    if record.len() < 9 {
+        return Err(format!("{} columns, where Japan Post's list has 15 and 9 are read", record.len()));
+    }
+    let text = |column: usize| -> Result<&str, String> {
+        let text = std::str::from_utf8(&record[column])
+            .map_err(|_| format!("column {} is not UTF-8: Japan Post offers this list in two encodings", column + 1))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match text.chars().count() {
+            0 => Err(format!("column {} is empty", column + 1)),
+            long if long > NAME => Err(format!("column {} has {long} characters, more than {NAME}", column + 1)),
+            _ if text.contains(['\t', '\n', '\r', '\0']) => Err(format!("column {} holds control characters", column + 1)),
+            _ => Ok(text),
+        }
+    };
+    let digits: Vec<u8> = text(2)?.bytes().filter(|byte| *byte != b'-').collect();
+    let code = <[u8; DIGITS]>::try_from(digits).ok().filter(|code| code.iter().all(u8::is_ascii_digit));
+    let code = code.ok_or_else(|| "the third column is no postal code of seven digits".to_owned())?;
+    let kana = format!("{} {} {}", text(3)?, text(4)?, text(5)?);
+    if kana.chars().count() > NAME {
+        return Err(format!("columns 4 to 6 have more than {NAME} characters together"));
+    }
+    Ok(Town {
+        code,
+        number,
+        prefecture: text(6)?.into(),
+        city: text(7)?.into(),
+        town: text(8)?.into(),
+        kana: kana.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

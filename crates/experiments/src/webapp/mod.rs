@@ -1,0 +1,94 @@
+//! E7, a small web application: each request logs a user in, writes a line of its log, and now and then changes the user
+//! or searches the postal codes.
+//!
+//! On a database, clients do it themselves; on an application (`kurabe app`), or on several before one database, each
+//! request is one page, and their figures are summed. Which users log in, who is changed and what is searched follows
+//! from a client's seed, so that after a trial it is known what every row must be ([`draws`]).
+
+mod answer;
+mod codes;
+mod draws;
+mod further;
+mod names;
+mod store;
+mod transaction;
+mod user;
+mod via;
+mod workload;
+
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+
+/// The experiment.
+pub(crate) struct WebApplication;
+
+/// The name of the one operation: a request with all its steps.
+const REQUEST: &str = "request";
+/// The page on which an application says how many lines its log has.
+const COUNT: &str = "count";
+/// The page on which it shows a line of its log.
+const LOG: &str = "log";
+/// The page on which it shows a user.
+const USER: &str = "user";
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "webapp",
+    question: "How many requests a second does a small web application serve, and which tier bounds it?",
+    about: "Each request (1) finds a user by exact name and password among 100,000, (2) adds user, address and time to a \
+            log, (3) one time in 20 changes the user, (4) one time in 10 searches 120,000 postal codes by their first five \
+            digits; every search by an index, every row of every answer compared. By the clients themselves on a database, \
+            or through one application or several before one database (targets http://host:port and \
+            http://host:port,host:port, or --via). --records says how many users there are; how long each step took \
+            stands beside the figures. After E7 of the published experiments (webapp.csv).",
+    axes: &[
+        AxisInfo {
+            name: "clients",
+            help: "clients at work at the same time",
+            kind: AxisKind::Count { least: 1, most: 100_000 },
+            default: &["1", "5", "10", "25", "50"],
+        },
+        AxisInfo {
+            name: "connection",
+            help: "how long a connection lives, to the database or to the application",
+            kind: AxisKind::Choice(&[
+                ("kept", "each client keeps its own"),
+                ("per-request", "opened and closed for every request"),
+            ]),
+            default: &["kept", "per-request"],
+        },
+        AxisInfo {
+            name: "postal-codes",
+            help: "how many postal codes there are, or a file of real ones",
+            kind: AxisKind::CountOrFile {
+                least: 1,
+                most: codes::MOST,
+                words: &[("auto", "six for every five users")],
+                file: "Japan Post's list of all towns, in UTF-8 (utf_ken_all.csv)",
+            },
+            default: &["auto"],
+        },
+    ],
+    operations: &[OperationInfo {
+        name: REQUEST,
+        about: "log a user in, write the log, now and then change the user or search the postal codes",
+        requests: 100_000,
+        writes: true,
+    }],
+    chart_axis: "clients",
+    published: Some("webapp"),
+};
+
+impl Experiment for WebApplication {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(workload::WebWorkload::new(cell, dataset)?))
+    }
+
+    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(via::ViaWorkload::new(cell)?))
+    }
+}
