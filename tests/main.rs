@@ -13,3 +13,4 @@ mod said;
 mod servers;
 mod support;
 mod web;
+mod webapp;

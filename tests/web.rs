@@ -1,7 +1,7 @@
 //! The web tier: `kurabe app` before the tools that people put load on web servers with, before clients that behave
 //! badly, and before a database that comes and goes.
 
-mod common;
+pub(crate) mod common;
 mod direct;
 mod hostile;
 mod outage;

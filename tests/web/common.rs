@@ -10,17 +10,22 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `kurabe app` at work.
-pub(super) struct App {
+pub(crate) struct App {
     child: Option<Child>,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _place: Place,
 }
 
 impl App {
     /// Starts it in front of a target with only `kv`, at a free port.
-    pub(super) fn start(target: &str, rest: &[&str]) -> Self {
+    pub(crate) fn start(target: &str, rest: &[&str]) -> Self {
+        Self::start_with(target, &[&["--experiment", "kv", "--records", "500"], rest].concat())
+    }
+
+    /// Starts it in front of a target, at a free port.
+    pub(crate) fn start_with(target: &str, rest: &[&str]) -> Self {
         let place = Place::new();
-        let args = ["app", target, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "500"];
+        let args = ["app", target, "--listen", "127.0.0.1:0"];
         let mut child = piped(&mut place.command(&[&args, rest].concat()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -30,38 +35,38 @@ impl App {
         Self { child: Some(child), address, _place: place }
     }
 
-    pub(super) fn url(&self, page: &str) -> String {
+    pub(crate) fn url(&self, page: &str) -> String {
         format!("http://{}{page}", self.address)
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         signal(self.child.as_ref().unwrap(), name);
     }
 
     /// Asks it to stop, and says how it ended.
-    pub(super) fn stop(self) -> Answer {
+    pub(crate) fn stop(self) -> Answer {
         self.signal("-TERM");
         self.ended()
     }
 
     /// How it ended.
-    pub(super) fn ended(mut self) -> Answer {
+    pub(crate) fn ended(mut self) -> Answer {
         Answer::of(&self.child.take().unwrap().wait_with_output().unwrap())
     }
 
-    pub(super) fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
     /// A page, asked for on a connection of its own.
-    pub(super) fn get(&self, page: &str) -> Said {
+    pub(crate) fn get(&self, page: &str) -> Said {
         self.send(format!("GET {page} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
     }
 
     /// The answer to these bytes.
-    pub(super) fn send(&self, bytes: &[u8]) -> Said {
+    pub(crate) fn send(&self, bytes: &[u8]) -> Said {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
         Said::read(&mut stream)
@@ -69,7 +74,7 @@ impl App {
 }
 
 /// Waits until so many of these connections have been answered.
-pub(super) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
+pub(crate) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
     let answered = |stream: &&TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let there = stream.peek(&mut [0]).is_ok();
@@ -92,15 +97,15 @@ impl Drop for App {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Said {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Said {
     /// Reads one answer, of which the head tells the length.
-    pub(super) fn read(stream: &mut TcpStream) -> Self {
+    pub(crate) fn read(stream: &mut TcpStream) -> Self {
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         loop {
             if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -120,7 +125,7 @@ impl Said {
         }
     }
 
-    pub(super) fn field(&self, name: &str) -> Option<String> {
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
         field(&self.head, name)
     }
 }

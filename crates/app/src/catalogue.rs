@@ -3,8 +3,10 @@
 use crate::answer::{Answer, Kind};
 use crate::{Application, Connection, Served};
 use kurabe_core::driver::DurabilityClass;
+use kurabe_core::observation::Endpoint;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 /// The page that says whether the database answers.
 pub(crate) const HEALTH: usize = 0;
@@ -124,6 +126,10 @@ fn about_page(application: &Application, served: &Served) -> Vec<u8> {
     about.insert("version".to_owned(), json!(facts.version));
     about.insert("client".to_owned(), json!(facts.client));
     about.insert("durability".to_owned(), json!(facts.durability.map(DurabilityClass::name)));
+    about.insert("database".to_owned(), place(&application.database));
+    about.insert("part".to_owned(), json!(options.part.number));
+    about.insert("parts".to_owned(), json!(options.part.of));
+    about.insert("seats".to_owned(), json!(options.seats()));
     about.insert("connection".to_owned(), json!(connection));
     about.insert("workers".to_owned(), json!(options.workers));
     about.insert("queue".to_owned(), json!(options.queue));
@@ -132,9 +138,29 @@ fn about_page(application: &Application, served: &Served) -> Vec<u8> {
     body
 }
 
+/// Where the database listens, if only this machine reaches it: whoever measures here may look at its processes.
+fn place(database: &Endpoint) -> Value {
+    let local = |host: &str| host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    match database {
+        Endpoint::InProcess => json!("in-process"),
+        Endpoint::Tcp { host, port } if local(host) => json!({ "host": host, "port": port }),
+        Endpoint::Unix(path) => json!({ "socket": path }),
+        _ => Value::Null,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_on_another_machine_is_nobodys_business() {
+        let tcp = |host: &str| place(&Endpoint::Tcp { host: host.into(), port: 5 });
+        assert_eq!(tcp("127.0.0.1"), json!({ "host": "127.0.0.1", "port": 5 }));
+        assert_eq!(tcp("::1"), json!({ "host": "::1", "port": 5 }));
+        assert_eq!(tcp("db.example.com"), Value::Null);
+        assert_eq!(place(&Endpoint::InProcess), json!("in-process"));
+    }
 
     #[test]
     fn a_key_is_a_whole_number_and_the_only_parameter() {

@@ -22,6 +22,7 @@ pub use server::Listening;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, ServerFacts, Session};
 use kurabe_core::experiment::Workload;
+use kurabe_core::observation::Endpoint;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct Application {
     pub served: Vec<Served>,
     /// The experiments that are not, and why.
     pub absent: Vec<(&'static str, String)>,
+    /// Where the database listens; told to clients where it is this machine alone that reaches it.
+    pub database: Endpoint,
     /// How.
     pub options: Options,
 }
@@ -72,6 +75,22 @@ pub struct Options {
     pub idle_time: Duration,
     /// Seeds what workers draw.
     pub seed: u64,
+    /// Which of several applications before one database it is.
+    pub part: Part,
+}
+
+/// One of several applications that serve the same data: each is other clients of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// The only one.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
 }
 
 /// How long a connection to the database lives.
@@ -87,7 +106,7 @@ pub enum Connection {
 
 impl Options {
     /// How many places for a connection there are.
-    pub(crate) fn seats(&self) -> usize {
+    pub fn seats(&self) -> usize {
         match self.connection {
             Connection::PerRequest | Connection::Kept => self.workers,
             Connection::Pool(size) => size,

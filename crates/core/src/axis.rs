@@ -83,7 +83,9 @@ impl AxisInfo {
                 let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
-            AxisKind::CountOrFile { .. } if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) => {
+            AxisKind::CountOrFile { .. }
+                if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
                 Ok(AxisValue::Word(text.to_owned()))
             }
             AxisKind::CountOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {

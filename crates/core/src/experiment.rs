@@ -251,6 +251,12 @@ pub trait Transaction: Send {
         out.extend_from_slice(b"done\n");
     }
 
+    /// The time that named parts of all runs so far took together, where a transaction has parts. The names are of
+    /// [`FIGURES`](crate::figure::FIGURES).
+    fn parts(&self) -> &[(&'static str, Duration)] {
+        &[]
+    }
+
     /// Rows that the server has acknowledged so far: what it must count after the trial. Reads leave it at 0.
     fn rows_written(&self) -> u64 {
         0

@@ -56,6 +56,14 @@ pub const SET_UP: &str = "set-up";
 pub const CLOSE: &str = "close";
 /// Until the pool had a connection to give.
 pub const WAIT: &str = "wait";
+/// The part of a request of `webapp` that finds the user by name and password.
+pub const LOG_IN: &str = "log in";
+/// The part of a request of `webapp` that writes the log.
+pub const LOG: &str = "write log";
+/// The part of a request of `webapp` that changes the user; the mean over all requests, as for all parts.
+pub const UPDATE: &str = "update";
+/// The part of a request of `webapp` that searches the postal codes.
+pub const SEARCH: &str = "search";
 
 /// All figures that this version knows, in the order in which they are shown.
 pub static FIGURES: &[FigureInfo] = &[
@@ -72,6 +80,13 @@ pub static FIGURES: &[FigureInfo] = &[
                 connections are split into parts where the client is Kurabe's own",
     },
     FigureInfo { name: CLOSE, about: "to say goodbye" },
+    FigureInfo { name: LOG_IN, about: "of each request, to find the user by name and password" },
+    FigureInfo { name: LOG, about: "of each request, to write the log" },
+    FigureInfo { name: UPDATE, about: "of the mean request, to change the user, which one in 20 does" },
+    FigureInfo {
+        name: SEARCH,
+        about: "of the mean request, to search the postal codes, which one in 10 does",
+    },
     FigureInfo { name: WAIT, about: "until the pool had a connection to give" },
 ];
 

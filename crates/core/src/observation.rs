@@ -23,6 +23,13 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// Several servers, or one whose place this driver does not know; the reason, as a clause.
     Elsewhere(String),
+    /// Applications that clients speak to, and the database behind them: tiers that are looked at together and each apart.
+    Tiers {
+        /// Where the applications listen.
+        applications: Vec<Endpoint>,
+        /// Where their database does, where they say; `None` where it works within them.
+        database: Option<Box<Endpoint>>,
+    },
 }
 
 impl Endpoint {
@@ -34,6 +41,9 @@ impl Endpoint {
                 host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
             Self::Elsewhere(_) => false,
+            Self::Tiers { applications, database } => {
+                applications.iter().chain(database.as_deref()).all(Self::is_here)
+            }
         }
     }
 }
@@ -65,6 +75,9 @@ pub struct Observation {
     pub client: ProcessUse,
     /// The server's processes.
     pub server: ServerUse,
+    /// Where the server is applications and the database behind them: each of these apart. All of them are in `server`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<TierUse>,
     /// The machine that the client ran on.
     pub host: HostUse,
     /// The server's, where that is another one and an observer looked there.
@@ -86,6 +99,22 @@ pub struct Observation {
     pub samples_taken: u64,
     /// CPU time that sampling took, in nanoseconds; it is in the client's.
     pub cost_ns: u64,
+}
+
+/// One tier of several between a client and its data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TierUse {
+    /// What it is: [`TierUse::APPLICATION`], with a number where there are several, or [`TierUse::DATABASE`].
+    pub name: String,
+    /// What its processes did.
+    pub used: ServerUse,
+}
+
+impl TierUse {
+    /// The name of an application's tier.
+    pub const APPLICATION: &str = "application";
+    /// The name of the database's.
+    pub const DATABASE: &str = "database";
 }
 
 /// The server's processes.
@@ -309,7 +338,15 @@ impl Observation {
                 None
             }
         };
-        for process in server.into_iter().chain([&mut self.client]) {
+        let tiers = self.tiers.iter_mut().filter_map(|tier| match &mut tier.used {
+            ServerUse::Seen(seen) => Some(&mut **seen),
+            ServerUse::InClient => None,
+            ServerUse::NotObserved(why) => {
+                "withheld".clone_into(why);
+                None
+            }
+        });
+        for process in server.into_iter().chain(tiers).chain([&mut self.client]) {
             process.name.clear();
             for thread in &mut process.busiest {
                 thread.name.clear();

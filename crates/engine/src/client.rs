@@ -4,6 +4,7 @@ use crate::connections::Connections;
 use crate::curve::Curve;
 use crate::gate::Gate;
 use crate::open::{Paced, sleep_sharply};
+use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
 use crate::warm::Warmth;
@@ -65,6 +66,8 @@ pub(crate) struct Outcome {
     pub(crate) connections: Connections,
     /// How far it was when; a closed loop's.
     pub(crate) curve: Curve,
+    /// The time that named parts of the measured transactions took.
+    pub(crate) parts: Parts,
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) retries: u64,
@@ -98,6 +101,7 @@ impl<'a> Worker<'a> {
             checks: Histogram::new(),
             connections: Connections::default(),
             curve: Curve::new(),
+            parts: Parts::default(),
             paced: None,
             retries: 0,
             error: None,
@@ -196,6 +200,7 @@ impl<'a> Worker<'a> {
         // Those of the warm-up are in no figure.
         self.outcome.connections = Connections::default();
         let retries = self.transaction.retries();
+        let before = Parts::of(self.transaction.parts());
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
             let mut paced = Box::new(Paced::new());
@@ -211,6 +216,7 @@ impl<'a> Worker<'a> {
         };
         self.outcome.done.completed += self.outcome.completed;
         self.outcome.retries = self.transaction.retries() - retries;
+        self.outcome.parts = Parts::of(self.transaction.parts()).since(&before);
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

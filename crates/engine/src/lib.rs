@@ -13,6 +13,7 @@ pub mod house;
 mod open;
 mod order;
 pub mod overhead;
+mod parts;
 pub mod plan;
 mod pool;
 pub mod preflight;

@@ -7,6 +7,7 @@ use crate::connections::Connections;
 use crate::curve::{self, Curve};
 use crate::gate::Gate;
 use crate::open::Paced;
+use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::warm::Warmth;
@@ -169,8 +170,8 @@ impl Trial<'_> {
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),
-            figures: figures.connections.figures(),
             windows: curve::windows(&figures.curves),
+            figures: [figures.connections.figures(), figures.parts.figures(figures.completed)].concat(),
         })
     }
 
@@ -328,6 +329,7 @@ struct Figures {
     connections: Connections,
     /// Each client's, with its end; those of an open loop are empty.
     curves: Vec<(Curve, (u64, u64))>,
+    parts: Parts,
     paced: Paced,
     error: Option<Error>,
 }
@@ -348,6 +350,7 @@ impl Figures {
             checks: Histogram::new(),
             connections: Connections::default(),
             curves: Vec::new(),
+            parts: Parts::default(),
             paced: Paced::new(),
             error: None,
         };
@@ -367,6 +370,7 @@ impl Figures {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
                 sum.curves.push((outcome.curve, end));
             }
+            sum.parts.merge(&outcome.parts);
             if let Some(paced) = outcome.paced {
                 sum.paced.merge(&paced);
             }

@@ -9,6 +9,10 @@ use std::sync::Arc;
 
 /// Rows that the load sends in one request, where the database takes several: about 20 kB, which none refuses.
 pub(crate) const REQUEST_ROWS: u64 = 200;
+/// The most parameters of one request of the load: below what any engine takes.
+pub(crate) const PARAMETERS: u64 = 800;
+/// About the most bytes of one request of the load, where a row has not more.
+pub(crate) const REQUEST_BYTES: u64 = 100_000;
 /// Rows that the load commits at once, where the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
 /// Of the rows that a trial changed or added, and of those that were loaded, about so many are read back.
@@ -65,6 +69,11 @@ fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation 
         (_, true) => Operation::InsertMany { collection, rows },
         (_, false) => Operation::InsertEach { collection, rows },
     }
+}
+
+/// How many rows of so many fields, and about so many bytes, go into one request.
+pub(crate) fn rows_of_a_request(fields: usize, row_bytes: u64) -> u64 {
+    (PARAMETERS / fields.max(1) as u64).min(REQUEST_BYTES / row_bytes.max(1))
 }
 
 /// Adds `count` rows, at most `per_request` in a request and many in a transaction, as far as the database has either.

@@ -15,3 +15,4 @@ mod point;
 pub mod registry;
 mod session;
 mod statement;
+mod webapp;

@@ -12,6 +12,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::point::PointWrite,
     &crate::bind::BindParameters,
     &crate::connect::ConnectionCost,
+    &crate::webapp::WebApplication,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or the user's own.

@@ -93,8 +93,8 @@ impl Request {
             .iter()
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
-            .cloned()
-            .collect();
+            .map(|text| several(text))
+            .collect::<Result<_>>()?;
         if !targets.is_empty() {
             self.targets = targets;
         }
@@ -275,6 +275,27 @@ pub(crate) fn percentage(text: &str) -> Result<f64> {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
     }
+}
+
+/// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
+fn several(text: &str) -> Result<String> {
+    const SCHEME: &str = "http://";
+    let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(text.to_owned()) };
+    let split = |part: &'_ str| {
+        let (host, path) = part.split_once('/').unwrap_or((part, ""));
+        (host.to_owned(), path.trim_matches('/').to_owned())
+    };
+    let parts: Vec<(String, String)> = rest.split(&format!(",{SCHEME}")).map(split).collect();
+    let [(_, path), others @ ..] = parts.as_slice() else { return Ok(text.to_owned()) };
+    if others.is_empty() {
+        return Ok(text.to_owned());
+    }
+    if others.iter().any(|(_, other)| other != path) {
+        return Err(Error::usage("several applications before one database have one path")
+            .hint("write http://host:port,http://host:port"));
+    }
+    let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
+    Ok(format!("{SCHEME}{}/{path}", hosts.join(",")).trim_end_matches('/').to_owned())
 }
 
 /// A seed that differs from run to run, short enough to be typed again.

@@ -13,6 +13,13 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
         Endpoint::InProcess => return Err("it has no process of its own".to_owned()),
         Endpoint::Elsewhere(why) => return Err(why.clone()),
+        Endpoint::Tiers { .. } => {
+            let mut all: Vec<Pid> = Vec::new();
+            for (_, place) in crate::tiers::of(endpoint) {
+                all.extend(listeners(place)?);
+            }
+            return Ok(all);
+        }
         Endpoint::Tcp { host, port } => of_port(host, *port)?,
         Endpoint::Unix(path) => of_path(path)?,
     };

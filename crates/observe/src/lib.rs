@@ -18,6 +18,7 @@ mod machine;
 mod process;
 mod remote;
 mod sampler;
+mod tiers;
 mod watch;
 mod wire;
 

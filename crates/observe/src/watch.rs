@@ -6,9 +6,10 @@ use crate::host;
 use crate::process::{Counters, Pid, family};
 use crate::remote::{Remote, RemoteWatch, Sight};
 use crate::sampler::{Sampler, Seen};
+use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
-    Endpoint, Observation, Observer, ProcessUse, Sample, ServerUse, Watch, WireUse,
+    Endpoint, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, Watch, WireUse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,7 +77,11 @@ impl Observer for Watcher {
             _ => self.roots(real).map(Some),
         };
         let server = roots.map(|roots| roots.map(|roots| Group::now(roots, true)));
-        let wire = Wire::new(endpoint, real, witness);
+        let wire = Wire::new(tiers::front(endpoint), tiers::front(real), witness);
+        let tiers = tiers::of(real)
+            .into_iter()
+            .map(|(name, place)| (name, self.roots(place).map(|roots| Group::now(roots, true))))
+            .collect();
         let looked_at = match &server {
             Ok(Some(server)) => server.members.clone(),
             Ok(None) => own.clone(),
@@ -85,7 +90,7 @@ impl Observer for Watcher {
         let sampler = Sampler::start(&looked_at, matches!(server, Ok(Some(_))), wire);
         let (client, host) = (Group::now(own, false), host::Counters::now());
         let far = far.and_then(Result::ok);
-        Box::new(Trial { server, far, client, host, sampler, began: Instant::now() })
+        Box::new(Trial { server, far, tiers, client, host, sampler, began: Instant::now() })
     }
 }
 
@@ -126,6 +131,8 @@ struct Trial {
     server: Result<Option<Group>, String>,
     /// Where an observer on the server's host looks at it: its address, and what it looks at.
     far: Option<(String, RemoteWatch)>,
+    /// The server's tiers, each apart.
+    tiers: Vec<(String, Result<Group, String>)>,
     client: Group,
     host: host::Counters,
     sampler: Option<Sampler>,
@@ -147,11 +154,17 @@ impl Watch for Trial {
             Ok(Some(group)) => ServerUse::Seen(Box::new(ProcessUse { disk_wait, stopped, ..group.end() })),
             Err(why) => ServerUse::NotObserved(why.clone()),
         };
+        let tier = |(name, group): (String, Result<Group, String>)| TierUse {
+            name,
+            used: group.map_or_else(ServerUse::NotObserved, |group| ServerUse::Seen(Box::new(group.end()))),
+        };
+        let tiers = self.tiers.into_iter().map(tier).collect();
         let wire = seen.wire.and_then(Wire::end);
         let observation = Observation {
             wall_ns,
             client,
             server,
+            tiers,
             host,
             server_host: None,
             wire,

@@ -29,6 +29,7 @@ const SETS: &[(&str, &[File])] = &[
             ),
         ],
     ),
+    ("webapp", &[(include_str!("../published/webapp.csv"), include_str!("../published/webapp.json"))]),
 ];
 
 /// Published figures.

@@ -1,9 +1,9 @@
-//! What an application says of itself on `/kv`.
+//! What an application says of itself on `/kv`, or on `/webapp` where it has no other page.
 
 use super::INFO;
 use super::session::ApplicationSession;
 use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Session as _, Setting};
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 /// What stands behind the name of the engine that an application uses.
@@ -14,20 +14,34 @@ pub(crate) fn engine_behind(engine: &str) -> &str {
     engine.strip_suffix(BEHIND).unwrap_or(engine)
 }
 
-/// The page that says it.
-const PAGE: &str = "/kv";
+/// The pages that say it; one is enough.
+const PAGES: [&str; 2] = ["/webapp", "/kv"];
 
-pub(super) fn describe(session: &mut ApplicationSession) -> Result<ServerFacts> {
+/// What an application said.
+pub(super) type Told = Map<String, Value>;
+
+/// Asks it.
+pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
     let mut body = Vec::new();
-    session.ask(PAGE, true, &mut body)?;
-    read(&body)
+    let [first, second] = PAGES;
+    match session.ask(first, false, &mut body) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
+            session.ask(second, true, &mut body)?;
+        }
+        asked => asked?,
+    }
+    parse(&body)
 }
 
-fn read(body: &[u8]) -> Result<ServerFacts> {
-    let about: Map<String, Value> = serde_json::from_slice(body).map_err(|_| {
-        Error::unsupported(format!("what answers on {PAGE} is no object in JSON"))
+fn parse(body: &[u8]) -> Result<Told> {
+    serde_json::from_slice(body).map_err(|_| {
+        Error::unsupported(format!("what answers on {} is no object in JSON", PAGES.join(" or ")))
             .hint("is this an application that serves docs/app.openapi.yaml, such as kurabe app?")
-    })?;
+    })
+}
+
+/// The facts of so many applications, of which this is the first.
+pub(super) fn read(about: &Told, applications: usize) -> ServerFacts {
     let text = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
     let durability = text("durability").and_then(|name| DurabilityClass::parse(&name).ok());
     let mut notes =
@@ -38,14 +52,20 @@ fn read(body: &[u8]) -> Result<ServerFacts> {
                 .to_owned(),
         );
     }
-    let told = ["engine", "version", "durability", "experiment"];
+    if applications > 1 {
+        notes.push(format!(
+            "{applications} applications before one database, which clients are dealt out to in turn; \
+                            the settings are the first one's"
+        ));
+    }
+    let told = ["engine", "version", "durability", "experiment", "database"];
     let settings = about
         .iter()
         .filter(|(name, value)| !told.contains(&name.as_str()) && !value.is_null())
         .map(|(name, value)| {
             Setting::new(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
-    Ok(ServerFacts {
+    ServerFacts {
         engine: text("engine").map_or_else(|| INFO.engine.to_owned(), |engine| engine + BEHIND),
         version: text("version").unwrap_or_default(),
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", HTTP/1.1 to an application").to_owned(),
@@ -56,7 +76,7 @@ fn read(body: &[u8]) -> Result<ServerFacts> {
         settings: settings.collect(),
         limits: Limits::default(),
         notes,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -65,16 +85,15 @@ mod tests {
 
     #[test]
     fn an_application_that_says_little_promises_little() {
-        let facts = read(br#"{"seed": 1, "records": 300}"#).unwrap();
+        let facts = read(&parse(br#"{"seed": 1, "records": 300}"#).unwrap(), 1);
         assert_eq!((facts.engine.as_str(), facts.durability), ("application", Some(DurabilityClass::Memory)));
         assert!(facts.notes.iter().any(|note| note.contains("does not say")), "{:?}", facts.notes);
-        let facts =
-            read(br#"{"engine": "PostgreSQL", "version": "17", "durability": "synced", "workers": 3}"#);
-        let facts = facts.unwrap();
+        let told = br#"{"engine": "PostgreSQL", "version": "17", "durability": "synced", "workers": 3}"#;
+        let facts = read(&parse(told).unwrap(), 1);
         assert_eq!((facts.engine.as_str(), facts.version.as_str()), ("PostgreSQL over HTTP", "17"));
         assert_eq!((facts.durability, facts.notes.len()), (Some(DurabilityClass::Synced), 1));
         assert_eq!(facts.settings, [Setting::new("workers", "3")]);
         assert_eq!(engine_behind(&facts.engine), "PostgreSQL");
-        assert!(read(b"<html>").unwrap_err().to_string().contains("docs/app.openapi.yaml"));
+        assert!(parse(b"<html>").unwrap_err().to_string().contains("docs/app.openapi.yaml"));
     }
 }

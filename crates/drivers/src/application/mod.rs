@@ -7,24 +7,27 @@ mod client;
 pub(crate) mod facts;
 mod house;
 mod session;
+mod several;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::Place;
 use house::ApplicationHouse;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;
 use kurabe_core::{Error, Result};
 use session::ApplicationSession;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What the registry knows of it.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http"],
     engine: "application",
-    about: "no database: an application that serves kv's pages, such as kurabe app",
-    url: "http://host[:port][/prefix]",
+    about: "no database: an application that serves kv and webapp, such as kurabe app; or several before one database",
+    url: "http://host[:port][,host:port][/prefix]",
     options: &[] as &[OptionInfo],
     benchmark_clause: None,
     statements: None,
@@ -59,25 +62,44 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             "http: the host, or the path behind it, holds signs that a URL does not have",
         ));
     }
-    let place = Place::Tcp { host, port: url.port.unwrap_or(PORT) };
     let prefix = url.path.trim_matches('/');
     let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
-    Ok(Box::new(Application { address: Arc::new(Address { host: place.to_string(), place, prefix }) }))
+    let address = |place: Place| Arc::new(Address { host: place.to_string(), place, prefix: prefix.clone() });
+    let addresses = several::places(&host, url.port)?.into_iter().map(address).collect();
+    Ok(Box::new(Application { addresses, next: AtomicUsize::new(0), database: OnceLock::new() }))
 }
 
 struct Application {
-    address: Arc<Address>,
+    /// One, or several before one database.
+    addresses: Vec<Arc<Address>>,
+    /// Sessions are dealt out to them in turn.
+    next: AtomicUsize,
+    /// Where their database listens, once they were asked; none where it works within them.
+    database: OnceLock<Option<Endpoint>>,
 }
 
 impl Application {
     fn session(&self, options: &ConnectOptions) -> Result<ApplicationSession> {
-        ApplicationSession::open(&self.address, options.timeout)
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.addresses.len();
+        ApplicationSession::open(&self.addresses[turn], options.timeout)
     }
 }
 
 impl Driver for Application {
     fn describe(&self) -> Result<ServerFacts> {
-        facts::describe(&mut self.session(&ConnectOptions::default())?)
+        let timeout = ConnectOptions::default().timeout;
+        let ask = |address: &Arc<Address>| facts::ask(&mut ApplicationSession::open(address, timeout)?);
+        let told = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
+        several::agree(&told)?;
+        let _ = self.database.set(several::database(&told[0]));
+        Ok(facts::read(&told[0], told.len()))
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Tiers {
+            applications: self.addresses.iter().map(|address| address.place.endpoint()).collect(),
+            database: self.database.get().cloned().flatten().map(Box::new),
+        }
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -119,10 +141,20 @@ mod tests {
 
     #[test]
     fn a_url_names_a_host_and_perhaps_a_prefix() {
-        for url in ["http://a", "http://127.0.0.1:8080", "http://[::1]:8080/", "http://a/shop/v1/"] {
+        for url in [
+            "http://a",
+            "http://127.0.0.1:8080",
+            "http://127.0.0.1:80,[::1]:81/x",
+            "http://a,b:2",
+            "http://[::1]:8080/",
+            "http://a/shop/v1/",
+        ] {
             assert_eq!(error(url), "", "{url}");
         }
         assert!(error("http:").contains("names no host"));
+        for url in ["http://a,", "http://a:1,b:x", "http://a:0,b:1", "http://a:1,b:1,a:1"] {
+            assert!(error(url).starts_with("http: "), "{url}: {}", error(url));
+        }
         assert!(error("http://a/b%0d%0aX:%20y").contains("holds signs"));
         let message = error("http://bob:hunter2@a");
         assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");

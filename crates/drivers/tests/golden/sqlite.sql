@@ -16,4 +16,6 @@ INSERT INTO "kurabe_key" ("id") VALUES (?) ON CONFLICT ("id") DO NOTHING;
 UPDATE "kurabe_all" SET "data" = ?, "at" = ? WHERE "id" = ? AND "subid" = ?;
 DELETE FROM "kurabe_all" WHERE "id" = ? AND "subid" = ?;
 SELECT "subid", "data" FROM "kurabe_all" WHERE "id" = ? ORDER BY "id", "subid";
+SELECT "subid", "data" FROM "kurabe_all" WHERE "id" >= ? AND "id" < ? ORDER BY "id", "subid";
+SELECT "id" FROM "kurabe_all" WHERE "at" >= ? AND "at" < ? ORDER BY "at", "id", "subid";
 SELECT COUNT(*) FROM "kurabe_all";

@@ -11,6 +11,9 @@ mod transaction;
 mod via;
 mod workload;
 
+pub(crate) use store::no_session;
+pub(crate) use via::count_page;
+
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};

@@ -99,6 +99,6 @@ fn wrong_rows(key: u64, rows: usize) -> Error {
 }
 
 /// A transaction that was not attached: a defect of the caller.
-pub(super) fn no_session() -> Error {
+pub(crate) fn no_session() -> Error {
     Error::new(ErrorKind::Internal, "the transaction has no session")
 }

@@ -73,8 +73,13 @@ fn page(of: &str) -> String {
 
 /// How many records the application counts; `None` where it cannot.
 fn count(session: &mut dyn Session) -> Result<Option<u64>> {
+    count_page(session, &page(COUNT))
+}
+
+/// The number on a page that counts; `None` where there is no such page.
+pub(crate) fn count_page(session: &mut dyn Session, page: &str) -> Result<Option<u64>> {
     let mut out = Vec::new();
-    match session.ask(&page(COUNT), false, &mut out) {
+    match session.ask(page, false, &mut out) {
         Ok(()) => {}
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::NotFound) => {
             return Ok(None);

@@ -5,7 +5,7 @@ use super::evaluate::{Datum, Scope, whole};
 use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::OwnTransaction;
-use crate::fill::{count, fill};
+use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Namespace, Session};
@@ -16,11 +16,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-/// The most parameters of one request of the load: below what any engine takes.
-const PARAMETERS: u64 = 800;
-/// About the most bytes of one request of the load, where a row has not more.
-const REQUEST_BYTES: u64 = 100_000;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -124,8 +119,7 @@ impl Shared {
 
     fn fill(&self, home: usize, session: &mut dyn Session) -> Result<()> {
         let Some(store) = &self.stores[home] else { return Ok(()) };
-        let most =
-            (PARAMETERS / store.rows.width().max(1) as u64).min(REQUEST_BYTES / store.row_bytes.max(1));
+        let most = rows_of_a_request(self.homes[home].fields.len(), store.row_bytes);
         fill(session, &self.homes[home], store.count, most, |row, field, out| {
             store.rows.make(row, field, out)
         })?;

@@ -22,7 +22,7 @@ const TOGETHER: u64 = 12;
 /// Prefixes that codes are generated for: those of no prefecture, below 001, are left out.
 const PREFIXES: Range<u64> = 100..100_000;
 /// The most characters of a name, and the column's width.
-pub(super) const NAME: usize = 1_000;
+pub(super) const NAME: usize = 600;
 /// How many lists are kept: the cells of a run share one.
 const KEPT: usize = 4;
 
@@ -96,12 +96,16 @@ impl Codes {
 }
 
 fn digest(towns: &[Town]) -> u64 {
-    let part = |digest, bytes: &[u8]| bytes.chunks(8).fold(mix(digest, bytes.len() as u64), |digest, chunk| {
-        mix(digest, chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
-    });
+    let part = |digest, bytes: &[u8]| {
+        bytes.chunks(8).fold(mix(digest, bytes.len() as u64), |digest, chunk| {
+            mix(digest, chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+        })
+    };
     let town = |digest, town: &Town| {
         let digest = part(mix(digest, town.number), &town.code);
-        [&town.prefecture, &town.city, &town.town, &town.kana].iter().fold(digest, |d, text| part(d, text.as_bytes()))
+        [&town.prefecture, &town.city, &town.town, &town.kana]
+            .iter()
+            .fold(digest, |d, text| part(d, text.as_bytes()))
     };
     towns.iter().fold(0, town) >> 11
 }
@@ -129,7 +133,8 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
         rest /= 10;
     }
     let area = (prefix / 100) as u32;
-    let prefecture = PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
+    let prefecture =
+        PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
     // Towns of one prefix lie in one city.
     let mut place = Rng::new(mix(!seed, prefix));
     let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
@@ -150,14 +155,20 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
 }
 
 fn read_file(path: &str) -> Result<Vec<Town>> {
-    let wrong = |error: std::io::Error| Error::usage(format!("the postal codes {path} cannot be read: {error}"));
+    let wrong =
+        |error: std::io::Error| Error::usage(format!("the postal codes {path} cannot be read: {error}"));
     let file = std::fs::File::open(Path::new(path)).map_err(wrong)?;
     read(file).map_err(|error| error.context(path))
 }
 
 /// Reads a list.
 fn read(from: impl Read) -> Result<Vec<Town>> {
-    let mut lines = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(from);
+    // Ending at nothing but line feeds, records know their lines; what stands before one goes with the last column.
+    let mut lines = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .terminator(csv::Terminator::Any(b'\n'))
+        .from_reader(from);
     let mut record = csv::ByteRecord::new();
     let mut towns = Vec::new();
     loop {
@@ -187,13 +198,18 @@ fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
         return Err(format!("{} columns, where Japan Post's list has 15 and 9 are read", record.len()));
     }
     let text = |column: usize| -> Result<&str, String> {
-        let text = std::str::from_utf8(&record[column])
-            .map_err(|_| format!("column {} is not UTF-8: Japan Post offers this list in two encodings", column + 1))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = std::str::from_utf8(&record[column]).map_err(|_| {
+            format!("column {} is not UTF-8: Japan Post offers this list in two encodings", column + 1)
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end_matches('\r');
         match text.chars().count() {
             0 => Err(format!("column {} is empty", column + 1)),
-            long if long > NAME => Err(format!("column {} has {long} characters, more than {NAME}", column + 1)),
-            _ if text.contains(['\t', '\n', '\r', '\0']) => Err(format!("column {} holds control characters", column + 1)),
+            long if long > NAME => {
+                Err(format!("column {} has {long} characters, more than {NAME}", column + 1))
+            }
+            _ if text.contains(['\t', '\n', '\r', '\0']) => {
+                Err(format!("column {} holds control characters", column + 1))
+            }
             _ => Ok(text),
         }
     };

@@ -51,6 +51,18 @@ pub(super) fn command() -> Command {
                 .hide_possible_values(true)
                 .help("What is served [default: every experiment that the target can do]"),
         )
+        .arg(arg(
+            "part",
+            "K/N",
+            "1/1",
+            "Which of N applications before one database it is; the first loads the data",
+        ))
+        .arg(
+            Arg::new("join")
+                .long("join")
+                .value_name("URL")
+                .help("The first application, whose data it serves, with --part 2/2 and the like"),
+        )
         .arg(
             Arg::new("set")
                 .long("set")

@@ -158,7 +158,8 @@ fn how() -> [Arg; 16] {
         arg(
             "via",
             "URL",
-            "An application to drive, such as kurabe app: http://host:port; a target like any other",
+            "An application to drive, such as kurabe app: http://host:port; a target like any other. URL,URL are several \
+             before one database, which clients are dealt out to in turn",
         )
         .action(ArgAction::Append),
         arg(

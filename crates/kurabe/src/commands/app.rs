@@ -1,5 +1,6 @@
 //! `kurabe app TARGET`: an application in front of a database, for any load tool to drive.
 
+use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::signals;
@@ -44,6 +45,8 @@ struct Asked {
     dataset: Dataset,
     durability: Option<DurabilityClass>,
     experiments: Vec<&'static dyn Experiment>,
+    /// The application whose data this one serves too.
+    first: Option<First>,
     /// Whether the user named them: then each must be possible.
     named: bool,
     /// Values of axes, by experiment and axis.
@@ -77,18 +80,21 @@ impl Asked {
             return Err(Error::usage("--pool is for --connection pool").into());
         }
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-        let seed = match text("seed") {
-            Some(_) => count("seed", 1 << SEED_BITS)?.unwrap_or(1),
-            None => clock >> 10 & ((1 << SEED_BITS) - 1),
-        };
+        let first = text("join").map(First::ask).transpose()?;
         let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
         let experiments: Vec<&dyn Experiment> = match wanted.as_slice() {
             [] => EXPERIMENTS.to_vec(),
             chosen => chosen.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
         };
+        let seed = match (text("seed"), &first) {
+            (Some(_), _) => count("seed", 1 << SEED_BITS)?.unwrap_or(1),
+            (None, Some(first)) => first.seed(&experiments)?,
+            (None, None) => clock >> 10 & ((1 << SEED_BITS) - 1),
+        };
         Ok(Self {
             listen: address(text("listen").unwrap_or_default(), matches.get_flag("allow-remote"))?,
             options: Options {
+                part: join::part(text("part").unwrap_or_default(), text("join"))?,
                 connection,
                 workers,
                 queue: count("queue", 1_000_000)?.unwrap_or(1_000) as usize,
@@ -101,6 +107,7 @@ impl Asked {
                 .map(|name| DurabilityClass::parse(name).map_err(|e| e.context("--durability")))
                 .transpose()?,
             experiments,
+            first,
             named: !wanted.is_empty(),
             axes: axes(matches)?,
         })
@@ -109,16 +116,15 @@ impl Asked {
     /// The cell of an experiment that is served: of each axis the value that was set, or the first.
     fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
         let info = experiment.info();
-        let seats = match self.options.connection {
-            Connection::Pool(size) => size,
-            _ => self.options.workers,
-        };
+        let seats = self.options.seats() * self.options.part.of;
+        let anew = self.options.connection == Connection::PerRequest;
         let values = info.axes.iter().map(|axis| {
             let set = self.axes.get(&(info.name.to_owned(), axis.name.to_owned()));
             let text = match (set, axis.name) {
                 (Some(text), _) => text.clone(),
                 // Each place is one client of the database.
                 (None, "clients") => seats.to_string(),
+                (None, "connection") if anew && axis.parse("per-request").is_ok() => "per-request".to_owned(),
                 (None, _) => axis.default.first().copied().unwrap_or_default().to_owned(),
             };
             Ok((axis.name.to_owned(), axis.parse(&text).map_err(|e| e.context(info.name))?))
@@ -193,8 +199,17 @@ fn serve(
     let workloads: Vec<(&str, Arc<dyn Workload>)> =
         served.iter().map(|served| (served.name, Arc::clone(&served.workload))).collect();
     let name = format!("app-{}", std::process::id());
-    let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
-    fill(&served, &mut house, output).map_err(|e| e.context(&target.name))?;
+    let mut house = match &asked.first {
+        None => {
+            let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
+            fill(&served, &mut house, output).map_err(|e| e.context(&target.name))?;
+            Some(house)
+        }
+        Some(first) => {
+            first.agrees(&asked.options, &served)?;
+            None
+        }
+    };
     let for_sessions = Arc::clone(target);
     let application = Application {
         connect: Box::new(move |options| for_sessions.driver.connect(options)),
@@ -202,14 +217,20 @@ fn serve(
         facts: target.facts.clone(),
         served,
         absent,
+        database: target.driver.endpoint(),
         options: asked.options,
     };
     let listening = application.listen(asked.listen)?;
     announce(asked, &listening, output);
     let outcome = listening.serve(stop)?;
     output.note(&said(&outcome));
-    let checked = check(&workloads, target, &outcome, output);
-    if house.clean_up().is_err() {
+    let checked = if asked.options.part.of > 1 {
+        output.note("not counted on the server: each of several applications knows of its own writes alone");
+        Ok(())
+    } else {
+        check(&workloads, target, &outcome, output)
+    };
+    if house.as_mut().is_some_and(|house| house.clean_up().is_err()) {
         // The connection may have been lost; what is left goes with a house that is opened anew.
         drop(house);
         if let Err(error) = House::open(target, 0, 1, &name) {

@@ -4,6 +4,7 @@ mod app;
 mod compare;
 mod doctor;
 mod execute;
+mod join;
 mod list;
 pub(crate) mod observe;
 mod report;

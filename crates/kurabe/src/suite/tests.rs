@@ -47,3 +47,18 @@ fn values_that_make_no_sense_are_refused() {
         assert!(parse(text, None).and_then(|request| request.spec()).is_err(), "{text}");
     }
 }
+
+#[test]
+fn several_applications_are_one_target() {
+    for (given, one) in [
+        ("http://a:1,http://b:2", "http://a:1,b:2"),
+        ("http://a:1/,http://b:2/", "http://a:1,b:2"),
+        ("http://a:1/x,http://b:2/x", "http://a:1,b:2/x"),
+        ("http://a:1/x", "http://a:1/x"),
+        ("http://a:1,b:2", "http://a:1,b:2"),
+        ("sqlite:", "sqlite:"),
+    ] {
+        assert_eq!(several(given).unwrap(), one);
+    }
+    assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("one path"));
+}

@@ -4,7 +4,8 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::observation::{
-    CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, WireUse,
+    CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, TierUse,
+    WireUse,
 };
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, RunEnd, RunHeader, RunSpec, TargetRecord,
@@ -178,7 +179,11 @@ fn observed() -> Observation {
     Observation {
         wall_ns: 1_000_000_000,
         client: process.clone(),
-        server: ServerUse::Seen(Box::new(process)),
+        server: ServerUse::Seen(Box::new(process.clone())),
+        tiers: vec![
+            TierUse { name: "application".into(), used: ServerUse::Seen(Box::new(process)) },
+            TierUse { name: "database".into(), used: ServerUse::NotObserved("elsewhere".into()) },
+        ],
         host: HostUse {
             cpus: vec![CpuUse { cpu: 0, busy_ns: 1, steal_ns: 2 }],
             disks: vec![DiskUse { name: "sda".into(), flushes: 3, ..DiskUse::default() }],

@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub client: Side,
     /// None where the database is in the client, or was not seen.
     pub server: Option<Side>,
+    /// The CPU of each of the server's tiers, where it has several.
+    pub tiers: Vec<(String, Option<f64>)>,
     /// Whether the database is in the client.
     pub in_process: bool,
     /// Why the server was not seen.
@@ -175,6 +177,7 @@ impl Facts {
             round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
             client,
             server,
+            tiers: super::tiers::of(observed, wall),
             in_process,
             unseen: match &observed.server {
                 ServerUse::NotObserved(why) => Some(why.clone()),
@@ -246,6 +249,7 @@ impl Facts {
         Some(Self {
             round_trip_us: of(&|facts| facts.round_trip_us),
             client: side(&|facts| Some(facts.client), first.client),
+            tiers: super::tiers::mean(all),
             server: first.server.map(|base| side(&|facts| facts.server, base)),
             cores_busy: of(&|facts| facts.cores_busy),
             others: of(&|facts| facts.others),

@@ -5,6 +5,7 @@
 mod evidence;
 mod facts;
 mod rules;
+mod tiers;
 
 use facts::Facts;
 use kurabe_core::run::Measurement;
@@ -175,7 +176,7 @@ pub(crate) fn of_trials<'a>(
     Some(Attribution {
         bound_by: bound,
         confidence: if high { Confidence::High } else { Confidence::Low },
-        evidence: evidence::line(&facts, bound),
+        evidence: evidence::line(&facts, bound) + &tiers::clause(&facts, bound),
         split: split(&facts),
         trials: chosen.len() as u32,
         of_trials: judged.len() as u32,

@@ -291,7 +291,7 @@ mod tests {
         ) -> Facts {
             let server = server.filter(|_| !in_process);
             Facts {
-                seconds, clients: f64::from(clients), served, round_trip_us, client, server, in_process,
+                tiers: Vec::new(), seconds, clients: f64::from(clients), served, round_trip_us, client, server, in_process,
                 unseen: (server.is_none() && !in_process).then(|| "hidden".to_owned()),
                 cores_busy, cores: 4.0, shared: shared && server.is_some(), others, machine: 4.0, steal, disk, wire,
                 interface, own_share,

@@ -448,6 +448,7 @@ pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
             Pattern::Unseen => ServerUse::NotObserved("the server runs on another host, db.example".into()),
             _ => ServerUse::Seen(Box::new(process("secretserver", server, disk))),
         },
+        tiers: Vec::new(),
         host: HostUse {
             cpus: vec![busy(client), CpuUse { cpu: 1, ..busy(server) }],
             disks: vec![DiskUse { name: "sda".into(), busy_ns: of(disk), writes: 9, ..DiskUse::default() }],

@@ -1,0 +1,122 @@
+//! Several applications before one database: where they are, and whether they serve the same data.
+
+use super::PORT;
+use super::facts::Told;
+use crate::wire::Place;
+use kurabe_core::observation::Endpoint;
+use kurabe_core::{Error, Result};
+use serde_json::Value;
+
+/// What applications that serve the same data say alike.
+const ALIKE: [&str; 5] = ["engine", "seed", "records", "codes", "codes_digest"];
+
+/// The places of `host`, or of `host:port,host:port`.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) where one is no place, or there twice.
+pub(super) fn places(host: &str, port: Option<u16>) -> Result<Vec<Place>> {
+    if !host.contains(',') {
+        return Ok(vec![Place::Tcp { host: host.to_owned(), port: port.unwrap_or(PORT) }]);
+    }
+    let mut places = Vec::new();
+    for text in host.split(',') {
+        let place = place(text).ok_or_else(|| {
+            Error::usage(format!("http: '{text}' is no host and port"))
+                .hint("write http://127.0.0.1:8080,127.0.0.1:8081")
+        })?;
+        if places.contains(&place) {
+            return Err(Error::usage(format!("http: {place} is named twice")));
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+fn place(text: &str) -> Option<Place> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':')))?,
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port != 0))?;
+    (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
+}
+
+/// Sees that all applications serve the same data: a write through one is to be seen through the others.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with what differs.
+pub(super) fn agree(told: &[Told]) -> Result<()> {
+    let Some((first, others)) = told.split_first() else { return Ok(()) };
+    for other in others {
+        if let Some(name) = ALIKE.into_iter().find(|name| first.get(*name) != other.get(*name)) {
+            let shown = |told: &Told| told.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let (a, b) = (shown(first), shown(other));
+            return Err(Error::usage(format!(
+                "http: these applications serve different data: '{name}' is {a} and {b}"
+            ))
+            .hint("start the second on the first one's data: kurabe app TARGET --part 2/2 --join http://…"));
+        }
+    }
+    Ok(())
+}
+
+/// Where the database behind an application listens, as the application says it: `None` where it works within the application.
+pub(super) fn database(told: &Told) -> Option<Endpoint> {
+    let at = match told.get("database") {
+        Some(Value::Object(at)) => at,
+        Some(Value::String(word)) if word == "in-process" => return None,
+        _ => {
+            return Some(Endpoint::Elsewhere(
+                "the application does not say where its database listens".to_owned(),
+            ));
+        }
+    };
+    if let Some(path) = at.get("socket").and_then(Value::as_str) {
+        return Some(Endpoint::Unix(path.into()));
+    }
+    let host = at.get("host").and_then(Value::as_str);
+    let port = at.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
+    Some(host.zip(port).map_or_else(
+        || Endpoint::Elsewhere("the application's database is on another machine".to_owned()),
+        |(host, port)| Endpoint::Tcp { host: host.to_owned(), port },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(json: &str) -> Told {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn applications_that_serve_other_data_are_told_apart() {
+        let one = r#"{"engine": "MySQL", "seed": 1, "records": 10, "workers": 4}"#;
+        agree(&[told(one), told(&one.replace('4', "8"))]).unwrap();
+        for other in ["\"seed\": 2", "\"seed\": null"] {
+            let error =
+                agree(&[told(one), told(&one.replace("\"seed\": 1", other))]).unwrap_err().to_string();
+            assert!(error.contains("'seed' is 1 and") && error.contains("--join"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_database_is_where_the_application_says() {
+        let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 33_06 };
+        assert_eq!(database(&told(r#"{"database": {"host": "127.0.0.1", "port": 3306}}"#)), Some(tcp));
+        assert_eq!(
+            database(&told(r#"{"database": {"socket": "/run/x"}}"#)),
+            Some(Endpoint::Unix("/run/x".into()))
+        );
+        assert_eq!(database(&told(r#"{"database": "in-process"}"#)), None);
+        for silent in [
+            "{}",
+            r#"{"database": null}"#,
+            r#"{"database": {}}"#,
+            r#"{"database": {"host": "a", "port": 99999}}"#,
+        ] {
+            assert!(matches!(database(&told(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What an application answers to a request: text, as `docs/app.openapi.yaml` describes it. Whoever knows the data can make
+//! the answer again from the few numbers in it, and compare it byte for byte.
+
+use super::codes::{Codes, PREFIX};
+use super::draws;
+use super::user::User;
+use kurabe_core::value::Value;
+use kurabe_core::{Error, Result};
+use std::io::Write;
+
+/// Fields of a user that are shown: all but the password.
+const SHOWN: [usize; 8] = [0, 1, 3, 4, 5, 6, 7, 8];
+
+/// What a request did, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) user: u64,
+    /// The user's version when it logged in.
+    pub(super) version: u64,
+    /// The line of the log.
+    pub(super) line: u64,
+    /// The version that it has since.
+    pub(super) changed: Option<u64>,
+    /// What was searched.
+    pub(super) prefix: Option<[u8; PREFIX]>,
+}
+
+/// `user`, a tab, and the fields between tabs.
+pub(super) fn user(user: &User, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"user");
+    for position in SHOWN {
+        out.push(b'\t');
+        // Writing to memory does not fail.
+        let _ = match user.field(position) {
+            Value::Text(text) => out.write_all(text.as_bytes()),
+            Value::Int(n) | Value::Time(n) => write!(out, "{n}"),
+            _ => Ok(()),
+        };
+    }
+    out.push(b'\n');
+}
+
+/// `log`, the line's number, the user's, the address and the time, between tabs.
+pub(super) fn line(seed: u64, number: u64, user: u64, out: &mut Vec<u8>) {
+    let mut address = String::new();
+    draws::address(seed, number, &mut address);
+    let _ = writeln!(out, "log\t{number}\t{user}\t{address}\t{}", draws::time(number));
+}
+
+/// The whole answer, of a user who is at the version of its log-in.
+pub(super) fn request(seed: u64, codes: &Codes, told: &Told, logged_in: &User, out: &mut Vec<u8>) {
+    user(logged_in, out);
+    line(seed, told.line, told.user, out);
+    if let Some(version) = told.changed {
+        let _ = writeln!(out, "changed\t{version}");
+    }
+    let Some(prefix) = told.prefix else { return };
+    let towns = codes.of_prefix(&prefix);
+    let _ = writeln!(out, "found\t{}\t{}", String::from_utf8_lossy(&prefix), towns.len());
+    for town in towns {
+        out.extend_from_slice(&town.code);
+        for text in [&town.prefecture, &town.city, &town.town, &town.kana] {
+            out.push(b'\t');
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Reads the numbers of an answer; whether the rest is right shows when it is made again.
+///
+/// # Errors
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) where they are not there.
+pub(super) fn read(body: &[u8]) -> Result<Told> {
+    let wrong = || Error::mismatch("the answer does not say which user logged in, and what was written");
+    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
+    let mut lines = text.lines();
+    let mut parts = |name: &str| -> Option<Vec<&str>> {
+        let line: Vec<&str> = lines.clone().next()?.split('\t').collect();
+        (line.first() == Some(&name)).then(|| {
+            lines.next();
+            line
+        })
+    };
+    let number = |parts: &[&str], at: usize| parts.get(at).and_then(|text| text.parse::<u64>().ok());
+    let user = parts("user").ok_or_else(wrong)?;
+    let line = parts("log").ok_or_else(wrong)?;
+    let changed = match parts("changed") {
+        Some(parts) => Some(number(&parts, 1).ok_or_else(wrong)?),
+        None => None,
+    };
+    let prefix = match parts("found") {
+        Some(parts) => {
+            let digits = parts.get(1).and_then(|text| text.as_bytes().try_into().ok());
+            Some(
+                digits
+                    .filter(|digits: &[u8; PREFIX]| digits.iter().all(u8::is_ascii_digit))
+                    .ok_or_else(wrong)?,
+            )
+        }
+        None => None,
+    };
+    Ok(Told {
+        user: number(&user, 1).ok_or_else(wrong)?,
+        version: number(&user, 7).ok_or_else(wrong)?,
+        line: number(&line, 1).ok_or_else(wrong)?,
+        changed,
+        prefix,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes::Source;
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_an_answer_make_it_again() {
+        let codes = Codes::get(&Source::Generated { seed: 9, count: 400 }).unwrap();
+        let prefix = codes.towns[7].code[..PREFIX].try_into().unwrap();
+        for (changed, prefix) in
+            [(None, None), (Some(3), None), (None, Some(prefix)), (Some(8), Some(prefix))]
+        {
+            let told = Told { user: 5, version: 2, line: 77, changed, prefix };
+            let mut user = User::default();
+            user.become_version(9, &codes, 5, 2);
+            let mut body = Vec::new();
+            request(9, &codes, &told, &user, &mut body);
+            assert_eq!(read(&body).unwrap(), told);
+            let text = String::from_utf8(body).unwrap();
+            assert!(!text.contains(&user.password), "no application shows passwords");
+            assert_eq!(text.lines().count(), 2 + usize::from(changed.is_some()) + prefix.map_or(0, |_| 13));
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_a_mismatch() {
+        for body in [
+            "",
+            "done\n",
+            "user\t1\n",
+            "user\tx\tn\tf\te\tc\ta\t0\t9\nlog\t1\t1\t10.0.0.1\t5\n",
+            "user\t1\tn\tf\te\tc\ta\t0\t9\n",
+            "user\t1\tn\tf\te\tc\ta\t0\t9\nlog\t1\t1\t10.0.0.1\t5\nchanged\tx\n",
+            "user\t1\tn\tf\te\tc\ta\t0\t9\nlog\t1\t1\t10.0.0.1\t5\nfound\t1234x\t0\n",
+        ] {
+            assert!(read(body.as_bytes()).is_err(), "{body}");
+        }
+        assert!(read(b"\xff").is_err());
+    }
+}

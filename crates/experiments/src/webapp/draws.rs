@@ -1,0 +1,123 @@
+//! What the requests of one client are: a pure function of its seed, so that after a trial it is known what was written.
+//!
+//! A user whom a request changes is one of the client's own (users are dealt out to clients in turn), one that only logs
+//! in is any. So each user is as likely to be changed as any other, and its last version is known exactly however
+//! many clients were at work.
+
+use kurabe_core::experiment::Client;
+use kurabe_stats::rng::{Rng, mix};
+
+/// One request in so many changes the user.
+const CHANGES: u64 = 20;
+/// One request in so many searches the postal codes.
+const SEARCHES: u64 = 10;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Draw {
+    /// The line of the log that it writes, from 1.
+    pub(super) line: u64,
+    /// Who logs in, from 1.
+    pub(super) user: u64,
+    /// The version that the user gets, where it is changed.
+    pub(super) version: Option<u64>,
+    /// Which town's prefix is searched, by position, if any.
+    pub(super) town: Option<u64>,
+}
+
+/// The requests of a client, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Draws {
+    rng: Rng,
+    client: Client,
+    users: u64,
+    towns: u64,
+    /// The version before the first that this trial makes.
+    base: u64,
+    drawn: u64,
+}
+
+impl Draws {
+    pub(super) fn new(client: Client, users: u64, towns: u64, base: u64) -> Self {
+        Self { rng: Rng::new(mix(client.seed, 0x7765_6261)), client, users, towns, base, drawn: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> Draw {
+        let (index, count) = (self.client.index as u64, self.client.count as u64);
+        let line = index + 1 + self.drawn * count;
+        self.drawn += 1;
+        let changes = self.rng.below(CHANGES) == 0;
+        let searches = self.rng.below(SEARCHES) == 0;
+        let user = if changes {
+            let own = (self.users - index).div_ceil(count);
+            1 + index + count * self.rng.below(own)
+        } else {
+            1 + self.rng.below(self.users)
+        };
+        let town = searches.then(|| self.rng.below(self.towns));
+        Draw { line, user, version: changes.then_some(self.base + self.drawn), town }
+    }
+}
+
+/// Where a request of the log came from: an address of the private network 10.0.0.0/8.
+pub(super) fn address(seed: u64, line: u64, out: &mut String) {
+    let word = mix(seed ^ 0x6970, line);
+    out.clear();
+    // Writing to a String cannot fail.
+    let _ = std::fmt::Write::write_fmt(
+        out,
+        format_args!("10.{}.{}.{}", word as u8, (word >> 8) as u8, (word >> 16) as u8),
+    );
+}
+
+/// When: a millisecond after the line before, in microseconds since 1970 UTC.
+pub(super) fn time(line: u64) -> i64 {
+    const BASE: i64 = 1_356_998_400_000_000;
+    BASE + (line % 1_000_000_000_000) as i64 * 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn draws(index: usize, count: usize) -> Draws {
+        Draws::new(Client { index, count, seed: 5 + index as u64 }, 103, 50, 1 << 32)
+    }
+
+    #[test]
+    fn clients_share_users_and_change_none_of_each_others() {
+        let mut lines = HashSet::new();
+        let mut users = HashSet::new();
+        for index in 0..7 {
+            let mut draws = draws(index, 7);
+            for _ in 0..3_000 {
+                let draw = draws.next();
+                assert!(lines.insert(draw.line));
+                assert!((1..=103).contains(&draw.user) && draw.town.is_none_or(|town| town < 50));
+                assert!(draw.version.is_none() || (draw.user - 1) % 7 == index as u64);
+                users.insert(draw.user);
+            }
+        }
+        assert_eq!((users.len(), lines.len()), (103, 21_000));
+        assert_eq!(lines.iter().max(), Some(&21_000));
+    }
+
+    #[test]
+    fn a_twentieth_changes_and_a_tenth_searches() {
+        let mut draws = draws(0, 1);
+        let all: Vec<Draw> = (0..100_000).map(|_| draws.next()).collect();
+        let changes = all.iter().filter(|draw| draw.version.is_some()).count();
+        let searches = all.iter().filter(|draw| draw.town.is_some()).count();
+        // Within five standard deviations.
+        assert!(changes.abs_diff(5_000) < 345 && searches.abs_diff(10_000) < 475, "{changes} {searches}");
+        let versions: Vec<u64> = all.iter().filter_map(|draw| draw.version).collect();
+        assert!(versions.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn the_same_client_draws_the_same_again() {
+        let (mut a, mut b) = (draws(3, 7), draws(3, 7));
+        assert!((0..1_000).all(|_| a.next() == b.next()));
+    }
+}

@@ -1,0 +1,123 @@
+//! Further pages of the application: by them a client that is not the application can hold it to what it said.
+
+use super::answer;
+use super::store::Store;
+use super::user::User;
+use crate::fill;
+use crate::kv::no_session;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::experiment::Transaction;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// How many lines the log has.
+pub(super) struct Count {
+    store: Arc<Store>,
+    rows: u64,
+}
+
+impl Count {
+    pub(super) fn new(store: &Arc<Store>) -> Self {
+        Self { store: Arc::clone(store), rows: 0 }
+    }
+}
+
+impl Transaction for Count {
+    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
+        Ok(())
+    }
+
+    fn draw(&mut self) {}
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let rows = fill::count(session, &self.store.log)?;
+        self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        crate::answer::record(self.rows, &[], out);
+    }
+}
+
+/// What is shown by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    Line,
+    User,
+}
+
+/// A line of the log, or a user: whichever the client names.
+pub(super) struct Show {
+    store: Arc<Store>,
+    what: Shown,
+    prepared: Option<Prepared>,
+    key: Option<u64>,
+    reply: Reply,
+    user: User,
+}
+
+impl Show {
+    pub(super) fn new(store: &Arc<Store>, what: Shown) -> Self {
+        let (prepared, key, reply, user) = (None, None, Reply::new(), User::default());
+        Self { store: Arc::clone(store), what, prepared, key, reply, user }
+    }
+}
+
+impl Transaction for Show {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        let operation = match self.what {
+            Shown::Line => self.store.get_line(),
+            Shown::User => self.store.get_user(),
+        };
+        self.prepared = Some(session.prepare(&operation)?);
+        Ok(())
+    }
+
+    fn draw(&mut self) {
+        self.key = None;
+    }
+
+    fn choose(&mut self, key: u64) -> Result<()> {
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let key = self.key.and_then(|key| i64::try_from(key).ok());
+        let key = key.ok_or_else(|| Error::usage("name what is to be shown: ?key=17"))?;
+        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
+        session.execute(prepared, &[Value::Int(key)], &mut self.reply)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        let key = self.key.unwrap_or_default();
+        if self.reply.rows() == 0 {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no {key}")));
+        }
+        match self.what {
+            Shown::User => self.store.check_user(key, None, &self.reply, &mut self.user),
+            Shown::Line => {
+                let user = self.reply.field_int(0, 1).and_then(|user| u64::try_from(user).ok());
+                let user =
+                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log names no user")))?;
+                self.user.number = user;
+                self.store.check_line(key, user, &self.reply)
+            }
+        }
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        match self.what {
+            Shown::User => answer::user(&self.user, out),
+            Shown::Line => {
+                answer::line(self.store.seed, self.key.unwrap_or_default(), self.user.number, out);
+            }
+        }
+    }
+}

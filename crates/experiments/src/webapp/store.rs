@@ -1,0 +1,296 @@
+//! How users, log and postal codes lie in a database.
+
+use super::codes::{self, Codes, PREFIX, Source};
+use super::draws;
+use super::user::{self, CHANGES, FIELDS, User};
+use crate::fill::{FieldValue, count, fill, rows_of_a_request, sample};
+use kurabe_core::axis::Cell;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::Session;
+use kurabe_core::experiment::Dataset;
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+use std::sync::Arc;
+
+/// Users, unless asked otherwise.
+const USERS: u64 = 100_000;
+/// About what a row takes in a request.
+pub(super) const ROW_BYTES: u64 = 250;
+
+/// The three tables of a target.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) users: Arc<Collection>,
+    pub(super) log: Arc<Collection>,
+    pub(super) towns: Arc<Collection>,
+    pub(super) codes: Arc<Codes>,
+    pub(super) seed: u64,
+    /// How many users there are; their numbers are 1 to this.
+    pub(super) count: u64,
+    source: Source,
+}
+
+impl Store {
+    /// Users `(id, name, password, …)` with an index on name and password, a log `(id, user, ip, at)`, and towns by
+    /// postal code.
+    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        let count = dataset.records.unwrap_or(USERS).max(1);
+        let source = Source::of(cell, dataset.seed, count);
+        let slot = dataset.slot;
+        let table = |name: &str, fields: &[(&'static str, FieldType)], key: &[usize]| {
+            let fields = fields.iter().map(|(name, kind)| Field { name, kind: *kind }).collect();
+            Collection::new(format!("kurabe_{slot}_webapp_{name}"), fields, key.to_vec())
+        };
+        let characters = |max| FieldType::Text { max };
+        let name = characters(codes::NAME as u32);
+        let mut users = table(
+            "users",
+            &[
+                ("id", FieldType::Int),
+                ("name", characters(40)),
+                ("password", characters(16)),
+                ("full_name", characters(40)),
+                ("email", characters(80)),
+                ("postal_code", characters(codes::DIGITS as u32)),
+                ("address", characters(3 * codes::NAME as u32 + 10)),
+                ("version", FieldType::Int),
+                ("updated", FieldType::Timestamp),
+            ],
+            &[0],
+        );
+        users.indexes = vec![vec![1, 2]];
+        let log = table(
+            "log",
+            &[
+                ("id", FieldType::Int),
+                ("user_id", FieldType::Int),
+                ("ip", characters(45)),
+                ("at", FieldType::Timestamp),
+            ],
+            &[0],
+        );
+        let towns = table(
+            "codes",
+            &[
+                ("code", characters(codes::DIGITS as u32)),
+                ("number", FieldType::Int),
+                ("prefecture", name),
+                ("city", name),
+                ("town", name),
+                ("kana", name),
+            ],
+            &[0, 1],
+        );
+        Ok(Self {
+            users: Arc::new(users),
+            log: Arc::new(log),
+            towns: Arc::new(towns),
+            codes: Codes::get(&source)?,
+            seed: dataset.seed,
+            count,
+            source,
+        })
+    }
+
+    /// Names the data: cells with the same name share it.
+    pub(super) fn data(&self) -> String {
+        format!("{} {:?}", self.users.name, self.source)
+    }
+
+    pub(super) fn log_in(&self) -> Operation {
+        Operation::FindEqual {
+            collection: Arc::clone(&self.users),
+            by: vec![1, 2],
+            fields: (0..FIELDS).collect(),
+        }
+    }
+
+    pub(super) fn write_log(&self) -> Operation {
+        Operation::Insert { collection: Arc::clone(&self.log) }
+    }
+
+    pub(super) fn update(&self) -> Operation {
+        Operation::Update { collection: Arc::clone(&self.users), fields: CHANGES.to_vec() }
+    }
+
+    pub(super) fn search(&self) -> Operation {
+        Operation::FindRange { collection: Arc::clone(&self.towns), by: 0, fields: (0..6).collect() }
+    }
+
+    pub(super) fn get_user(&self) -> Operation {
+        Operation::Get { collection: Arc::clone(&self.users), fields: (0..FIELDS).collect() }
+    }
+
+    pub(super) fn get_line(&self) -> Operation {
+        Operation::Get { collection: Arc::clone(&self.log), fields: vec![0, 1, 2, 3] }
+    }
+
+    /// Loads users and postal codes, holds the server to their numbers, and reads a sample back.
+    pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
+        let mut user = User::default();
+        fill(
+            session,
+            &self.users,
+            self.count,
+            rows_of_a_request(self.users.fields.len(), ROW_BYTES),
+            |row, field, out| {
+                if field == 0 {
+                    user.become_version(self.seed, &self.codes, row + 1, 0);
+                }
+                made(user.field(field), out)
+            },
+        )?;
+        let towns = &self.codes.towns;
+        fill(
+            session,
+            &self.towns,
+            towns.len() as u64,
+            rows_of_a_request(self.towns.fields.len(), ROW_BYTES),
+            |row, field, out| made(town_field(&towns[row as usize], field), out),
+        )?;
+        for (collection, rows) in [(&self.users, self.count), (&self.towns, towns.len() as u64)] {
+            if let Some(counted) = count(session, collection)?
+                && counted != rows
+            {
+                return Err(Error::mismatch(format!(
+                    "{rows} rows were loaded into {} and the server counts {counted}",
+                    collection.name
+                )));
+            }
+        }
+        let users: Vec<(u64, u64)> = (1..=self.count).map(|number| (number, 0)).collect();
+        self.read_users_back(session, sample(&users).copied()).map(drop)
+    }
+
+    /// Compares the answer to [`Store::search`] with all towns of the prefix, in their order.
+    pub(super) fn check_towns(&self, prefix: &[u8; PREFIX], reply: &Reply) -> Result<()> {
+        let expected = self.codes.of_prefix(prefix);
+        let wrong = |what: &str| {
+            let prefix = String::from_utf8_lossy(prefix);
+            Error::mismatch(format!("the search for postal codes that begin with {prefix} {what}"))
+        };
+        if reply.rows() != expected.len() {
+            return Err(wrong(&format!("found {} towns and there are {}", reply.rows(), expected.len())));
+        }
+        for (row, town) in expected.iter().enumerate() {
+            for field in 0..6 {
+                let value = match town_field(town, field) {
+                    Value::Text(text) => Value::Bytes(text.as_bytes()),
+                    other => other,
+                };
+                if reply.field(row, field) != Some(value) {
+                    return Err(wrong(&format!("found another field {} of its town {}", field + 1, row + 1)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the answer to [`Store::get_line`] with what a request of this user wrote.
+    pub(super) fn check_line(&self, line: u64, user: u64, reply: &Reply) -> Result<()> {
+        let mut address = String::new();
+        draws::address(self.seed, line, &mut address);
+        let expected = [
+            Value::Int(line as i64),
+            Value::Int(user as i64),
+            Value::Bytes(address.as_bytes()),
+            Value::Time(draws::time(line)),
+        ];
+        let right = reply.rows() == 1
+            && expected.iter().enumerate().all(|(field, value)| reply.field(0, field) == Some(*value));
+        if right {
+            return Ok(());
+        }
+        Err(Error::mismatch(match reply.rows() {
+            0 => format!("line {line} of the log is not there"),
+            _ => format!("line {line} of the log is not what was written"),
+        }))
+    }
+
+    /// Reads users back and compares each with its version. Gives how many it read.
+    pub(super) fn read_users_back(
+        &self,
+        session: &mut dyn Session,
+        users: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<u64> {
+        let get = session.prepare(&self.get_user())?;
+        let (mut reply, mut user) = (Reply::new(), User::default());
+        let mut read = 0;
+        for (number, version) in users {
+            session.execute(&get, &[Value::Int(number as i64)], &mut reply)?;
+            user.become_version(self.seed, &self.codes, number, version);
+            user.check(&reply).map_err(|error| error.context("read back"))?;
+            read += 1;
+        }
+        session.release(get)?;
+        Ok(read)
+    }
+
+    /// Reads lines of the log back, each with the user that it must name. Gives how many it read.
+    pub(super) fn read_lines_back(
+        &self,
+        session: &mut dyn Session,
+        lines: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<u64> {
+        let get = session.prepare(&self.get_line())?;
+        let mut reply = Reply::new();
+        let mut read = 0;
+        for (line, user) in lines {
+            session.execute(&get, &[Value::Int(line as i64)], &mut reply)?;
+            self.check_line(line, user, &reply).map_err(|error| error.context("read back"))?;
+            read += 1;
+        }
+        session.release(get)?;
+        Ok(read)
+    }
+
+    /// Compares the answer to [`Store::log_in`] with the user that it must be: at the version given, or, where somebody else
+    /// may change the user meanwhile, at the version that it says.
+    pub(super) fn check_user(
+        &self,
+        number: u64,
+        version: Option<u64>,
+        reply: &Reply,
+        user: &mut User,
+    ) -> Result<()> {
+        let found = user::version_of(number, reply)?;
+        user.become_version(self.seed, &self.codes, number, version.unwrap_or(found));
+        user.check(reply)
+    }
+}
+
+fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
+    match position {
+        // Digits are UTF-8, and never the empty text.
+        0 => Value::Text(std::str::from_utf8(&town.code).unwrap_or_default()),
+        1 => Value::Int(town.number as i64),
+        2 => Value::Text(&town.prefecture),
+        3 => Value::Text(&town.city),
+        4 => Value::Text(&town.town),
+        _ => Value::Text(&town.kana),
+    }
+}
+
+/// A value as the load takes it.
+fn made(value: Value<'_>, out: &mut Vec<u8>) -> FieldValue {
+    match value {
+        Value::Int(n) => FieldValue::Int(n),
+        Value::Time(micros) => FieldValue::Time(micros),
+        Value::Text(text) => {
+            out.clear();
+            out.extend_from_slice(text.as_bytes());
+            FieldValue::Text
+        }
+        _ => FieldValue::Null,
+    }
+}
+
+/// The prefix that is searched, and where its range ends: digits, so that the sign after the last is one byte too.
+pub(super) fn range(code: &[u8]) -> ([u8; PREFIX], [u8; PREFIX]) {
+    let mut from = [b'0'; PREFIX];
+    from.copy_from_slice(&code[..PREFIX]);
+    let mut to = from;
+    to[PREFIX - 1] += 1;
+    (from, to)
+}

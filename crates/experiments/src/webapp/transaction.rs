@@ -1,0 +1,172 @@
+//! What one client does on a database: a request of the application, step by step.
+
+use super::answer::{self, Told};
+use super::codes::PREFIX;
+use super::draws::{self, Draw, Draws};
+use super::store::{Store, range};
+use super::user::{CHANGES, User};
+use crate::fill::text;
+use crate::statement::{Bind, Statement};
+use kurabe_core::driver::Session;
+use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::figure::{LOG, LOG_IN, SEARCH, UPDATE};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The steps of a request, in their order.
+const STEPS: [&str; 4] = [LOG_IN, LOG, UPDATE, SEARCH];
+
+/// One step: its statement, and the answer to it.
+struct Step {
+    statement: Statement,
+    reply: Reply,
+}
+
+impl Step {
+    fn execute(
+        &mut self,
+        session: &mut dyn Session,
+        parameters: &[Value<'_>],
+        (_, time): &mut (&'static str, Duration),
+    ) -> Result<()> {
+        let began = Instant::now();
+        let done = self.statement.execute(session, parameters, &mut self.reply);
+        *time += began.elapsed();
+        done
+    }
+}
+
+/// Requests of the application.
+pub(super) struct Request {
+    store: Arc<Store>,
+    draws: Draws,
+    draw: Draw,
+    steps: [Step; 4],
+    times: [(&'static str, Duration); 4],
+    /// Who logs in; after a check, the user as it logged in.
+    user: User,
+    /// What an update makes of it.
+    changed: User,
+    address: String,
+    prefix: [u8; PREFIX],
+    end: [u8; PREFIX],
+    /// The versions of those users that this client changed, and nobody else may.
+    known: HashMap<u64, u64>,
+    /// The version at which the user must log in, where that is known.
+    expected: Option<u64>,
+    written: u64,
+}
+
+impl Request {
+    pub(super) fn new(store: &Arc<Store>, bind: Bind, base: u64, client: Client) -> Self {
+        let step = |operation| Step { statement: Statement::new(operation, bind), reply: Reply::new() };
+        Self {
+            store: Arc::clone(store),
+            draws: Draws::new(client, store.count, store.codes.towns.len() as u64, base),
+            draw: Draw { line: 0, user: 1, version: None, town: None },
+            steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
+            times: STEPS.map(|name| (name, Duration::ZERO)),
+            user: User::default(),
+            changed: User::default(),
+            address: String::new(),
+            prefix: [b'0'; PREFIX],
+            end: [b'0'; PREFIX],
+            known: HashMap::new(),
+            expected: None,
+            written: 0,
+        }
+    }
+
+    fn acknowledged(&self, step: usize) -> Result<()> {
+        let said = self.steps[step].reply.affected();
+        if said == 1 {
+            return Ok(());
+        }
+        let Draw { line, user, .. } = self.draw;
+        Err(Error::mismatch(match step {
+            1 => format!("line {line} of the log was added and the server acknowledged {said}"),
+            _ => format!("user {user} was changed and the server acknowledged {said}"),
+        }))
+    }
+}
+
+impl Transaction for Request {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.steps.iter_mut().try_for_each(|step| step.statement.attach(session))
+    }
+
+    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.steps.iter_mut().try_for_each(|step| step.statement.detach(session))
+    }
+
+    fn draw(&mut self) {
+        let (seed, codes) = (self.store.seed, &self.store.codes);
+        self.draw = self.draws.next();
+        let Draw { line, user, version, town } = self.draw;
+        self.user.identify(seed, user);
+        draws::address(seed, line, &mut self.address);
+        // Where a change fails, nobody knows at which version the user is.
+        self.expected =
+            if version.is_some() { self.known.remove(&user) } else { self.known.get(&user).copied() };
+        if let Some(version) = version {
+            self.changed.become_version(seed, codes, user, version);
+        }
+        if let Some(town) = town {
+            (self.prefix, self.end) = range(&codes.towns[town as usize].code);
+        }
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let Draw { line, user, version, town } = self.draw;
+        let [log_in, log, update, search] = &mut self.steps;
+        let [for_log_in, for_log, for_update, for_search] = &mut self.times;
+        let own = &self.user;
+        log_in.execute(session, &[Value::Text(&own.name), Value::Text(&own.password)], for_log_in)?;
+        let (number, at) = (Value::Int(user as i64), Value::Time(draws::time(line)));
+        log.execute(session, &[Value::Int(line as i64), number, Value::Text(&self.address), at], for_log)?;
+        if version.is_some() {
+            let [a, b, c, d, e] = CHANGES.map(|position| self.changed.field(position));
+            update.execute(session, &[a, b, c, d, e, number], for_update)?;
+        }
+        if town.is_some() {
+            search.execute(session, &[text(&self.prefix)?, text(&self.end)?], for_search)?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        let Draw { user, version, town, .. } = self.draw;
+        let mut found = std::mem::take(&mut self.user);
+        let checked = self.store.check_user(user, self.expected, &self.steps[0].reply, &mut found);
+        self.user = found;
+        checked?;
+        self.acknowledged(1)?;
+        if let Some(version) = version {
+            self.acknowledged(2)?;
+            self.known.insert(user, version);
+        }
+        if town.is_some() {
+            self.store.check_towns(&self.prefix, &self.steps[3].reply)?;
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        let Draw { line, user, version: changed, town } = self.draw;
+        let told =
+            Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
+        answer::request(self.store.seed, &self.store.codes, &told, &self.user, out);
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.written
+    }
+
+    fn parts(&self) -> &[(&'static str, Duration)] {
+        &self.times
+    }
+}

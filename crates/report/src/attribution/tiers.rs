@@ -1,0 +1,57 @@
+//! Which of several tiers used the server side's CPU: applications, and the database behind them.
+
+use super::Bound;
+use super::facts::Facts;
+use crate::format::list;
+use kurabe_core::observation::{Observation, ServerUse, TierUse};
+
+/// From this share of the server side's CPU on it is one tier's.
+const MOST: f64 = 0.6;
+
+/// Each tier's CPU, in processors; none where it was not seen.
+pub(super) fn of(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
+    let cpu = |tier: &TierUse| match &tier.used {
+        ServerUse::Seen(seen) => Some(seen.cpu_ns as f64 / wall),
+        ServerUse::InClient | ServerUse::NotObserved(_) => None,
+    };
+    observed.tiers.iter().map(|tier| (tier.name.clone(), cpu(tier))).collect()
+}
+
+/// The means over several trials.
+pub(super) fn mean(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
+    let first = all.first().map(|facts| facts.tiers.clone()).unwrap_or_default();
+    let of = |at: usize| {
+        let seen: Option<Vec<f64>> = all.iter().map(|facts| facts.tiers.get(at)?.1).collect();
+        seen.map(|seen| seen.iter().sum::<f64>() / seen.len() as f64)
+    };
+    first.into_iter().enumerate().map(|(at, (name, _))| (name, of(at))).collect()
+}
+
+/// What to add to the evidence, as a clause; nothing where the server is one tier.
+pub(super) fn clause(facts: &Facts, bound: Bound) -> String {
+    if facts.tiers.is_empty() {
+        return String::new();
+    }
+    let told: Vec<String> = facts
+        .tiers
+        .iter()
+        .map(|(name, cpu)| match cpu {
+            Some(cpu) => format!("{name} {cpu:.2} CPUs"),
+            None => format!("{name} not seen"),
+        })
+        .collect();
+    let full = if bound == Bound::ServerCpu { fullest(facts) } else { None };
+    let full = full.map_or_else(String::new, |tier| format!(": what is full is the {tier}"));
+    format!("; behind the client, {}{full}", list(&told))
+}
+
+/// The tier that used most of the server side's CPU, where one did and all were seen.
+fn fullest(facts: &Facts) -> Option<&'static str> {
+    let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0)];
+    for (name, cpu) in &facts.tiers {
+        let kind = usize::from(name == TierUse::DATABASE);
+        sums[kind].1 += (*cpu)?;
+    }
+    let whole: f64 = sums.iter().map(|(_, cpu)| cpu).sum();
+    sums.into_iter().find(|(_, cpu)| *cpu >= MOST * whole).map(|(name, _)| name)
+}

@@ -1,0 +1,92 @@
+//! On databases, by the clients themselves.
+
+use crate::servers::common::cells;
+use crate::support::Place;
+use kurabe_testbed::testing;
+use serde_json::Value;
+
+/// The end of a command line that makes a run as short as it can be.
+const BRIEF: [&str; 8] = ["--requests", "300", "--records", "200", "--rounds", "1", "--no-html", "--quiet"];
+
+fn run<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "webapp"], targets, rest, &BRIEF[..]].concat()
+}
+
+fn assert_measured(report: &Value, wanted: usize) {
+    assert_eq!(cells(report).len(), wanted, "{report:#}");
+    for cell in cells(report) {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        let verified = &cell["verified"];
+        // Each request wrote its line; lines and changed users were read back.
+        assert!(verified["writes"].as_u64().unwrap() >= 300 && verified["mismatches"] == 0, "{cell:#}");
+        assert!(verified["reads"].as_u64().unwrap() >= 300, "{cell:#}");
+    }
+}
+
+#[test]
+fn every_cell_is_verified_on_sqlite_and_tells_how_long_each_step_took() {
+    let place = Place::new();
+    let answer = place.run(&run(&["sqlite:", "null:"], &["--clients", "1,5"]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // Two targets, two numbers of clients, two kinds of connection; and the baseline's repeat.
+    assert_measured(&place.report(), 9);
+    for step in ["log in", "write log", "update", "search"] {
+        assert!(answer.out.contains(step), "{step}: {}", answer.out);
+    }
+    assert!(answer.out.contains("SQLite") && answer.out.contains("per-request"), "{}", answer.out);
+}
+
+#[test]
+fn every_engine_that_can_is_verified_and_the_others_say_why() {
+    for engine in ["mysql", "mariadb", "postgres", "mongodb", "couchdb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let answer = place.run(&run(&[server.url()], &["--clients", "3"]));
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        assert_measured(&place.report(), 3);
+    }
+    for (engine, why) in
+        [("redis", "Redis finds rows by their whole key"), ("memcached", "memcached finds a value")]
+    {
+        let Some(server) = testing::server(engine) else { continue };
+        let answer = Place::new().run(&run(&[server.url()], &["--clients", "3"]));
+        assert_eq!(answer.code, Some(3), "{engine}: {answer:?}");
+        assert!(answer.err.contains("not available") && answer.err.contains(why), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
+    let place = Place::new();
+    let file = place.home().join("utf_ken_all.csv");
+    let line = |code: u64| {
+        format!(
+            "13101,\"100  \",\"{code:07}\",\"ト\",\"ク\",\"マチ\",\"東京都\",\"千代田区\",\"町{code}\",0,0,0,0,0,0\r\n"
+        )
+    };
+    let list: String = (1_000_000..1_000_400).step_by(7).map(line).collect();
+    std::fs::write(&file, &list).unwrap();
+    let path = file.to_str().unwrap();
+    let answer =
+        place.run(&run(&["sqlite:"], &["--clients", "2", "--connection", "kept", "--postal-codes", path]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_measured(&place.report(), 2);
+    std::fs::write(&file, format!("{list}13101,\"100  \",\"10000\",a,b,c,d,e,f\r\n")).unwrap();
+    let answer = place.run(&run(&["sqlite:"], &["--postal-codes", path]));
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("line 59: the third column is no postal code"), "{answer:?}");
+    for (value, part) in
+        [("/nowhere/at/all.csv", "cannot be read"), ("0", "out of range"), ("12x", "postal-codes")]
+    {
+        let answer = place.run(&run(&["sqlite:"], &["--postal-codes", value]));
+        assert_eq!(answer.code, Some(2), "{value}: {answer:?}");
+        assert!(answer.err.contains(part), "{value}: {answer:?}");
+    }
+}
+
+#[test]
+fn more_clients_than_users_are_refused_with_the_reason() {
+    let answer = Place::new().run(&run(&["sqlite:"], &["--clients", "201"]));
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("there are 200 for 201 clients"), "{answer:?}");
+}
