@@ -6,7 +6,7 @@ use kurabe_testbed::testing;
 use serde_json::Value;
 
 /// The end of a command line that makes a run as short as it can be.
-const BRIEF: [&str; 8] = ["--requests", "300", "--records", "200", "--rounds", "1", "--no-html", "--quiet"];
+const BRIEF: [&str; 7] = ["--requests", "300", "--records", "200", "--rounds", "1", "--no-html"];
 
 fn run<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
     [&["run", "webapp"], targets, rest, &BRIEF[..]].concat()

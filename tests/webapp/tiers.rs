@@ -106,7 +106,7 @@ fn two_applications_share_the_data_and_the_clients() {
 #[test]
 fn an_application_in_front_of_sqlite_holds_its_database() {
     let app = app("sqlite:", &[]);
-    let (answer, report) = via(&app.url(""), &["--rounds", "1"]);
+    let (answer, report) = via(&app.url(""), &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(tiers(&report), seen(&["application"]));
     let about: Value = serde_json::from_str(&app.get("/webapp").body).unwrap();

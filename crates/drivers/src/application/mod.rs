@@ -57,7 +57,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         .ok_or_else(|| Error::usage("http: names no host").hint("write http://127.0.0.1:8080"))?;
     let plain =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%,\"<>\\".contains(&byte));
-    if !plain(&host) || !plain(&url.path) || host.contains('/') {
+    if !plain(&host.replace(',', "")) || !plain(&url.path) || host.contains('/') {
         return Err(Error::usage(
             "http: the host, or the path behind it, holds signs that a URL does not have",
         ));
