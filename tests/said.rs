@@ -206,6 +206,29 @@ fn rows_examined_are_those_of_the_clients_alone() {
     }
 }
 
+#[test]
+fn statements_are_told_call_by_call_where_postgres_counts_them() {
+    let preload =
+        |options: kurabe_testbed::StartOptions| options.set("shared_preload_libraries", "pg_stat_statements");
+    let Some(plain) = testing::server("postgres") else { return };
+    let available = "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'";
+    if sql(&plain, "", available).is_none_or(|count| count.trim() == "0") {
+        testing::skipped("pg_stat_statements is not installed");
+        return;
+    }
+    let (measured, _) = trial(plain.url(), &spec("point-read", 2, Some(300)), Arc::new(|| 0));
+    let untold = &measured.observed.as_ref().unwrap().engine.as_ref().unwrap().not_told;
+    assert!(untold.iter().any(|one| one.what == "statements" && one.why.contains("pg_stat_statements")));
+    let Some(server) = testing::server_with("postgres", preload) else { return };
+    sql(&server, "", "CREATE EXTENSION pg_stat_statements");
+    let (measured, _) = trial(server.url(), &spec("point-read", 2, Some(300)), Arc::new(|| 0));
+    let engine = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
+    let read = engine.statements.iter().find(|one| one.text.contains("kurabe_0_point_read"));
+    let read = read.unwrap_or_else(|| panic!("{engine:?}"));
+    assert_eq!((read.calls, read.rows), (300, 300), "{engine:?}");
+    assert_eq!(engine.of(Meter::RowsReturned).unwrap().value, 300, "{engine:?}");
+}
+
 /// Holds the rows of the collection that the experiment changes, in a transaction of a session of its own.
 fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
     let driver: Box<dyn Driver> = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();

@@ -427,9 +427,8 @@ pub fn shortened(statement: &str) -> String {
             // To the quote that ends it; one that is cut off ends nowhere.
             while let Some(inside) = letters.next() {
                 match inside {
-                    '\\' => drop(letters.next()),
                     '\'' if letters.peek() != Some(&'\'') => break,
-                    '\'' => drop(letters.next()),
+                    '\'' | '\\' => drop(letters.next()),
                     _ => {}
                 }
             }

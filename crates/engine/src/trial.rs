@@ -191,12 +191,7 @@ impl Trial<'_> {
         Ok(Some(Schedule::new(&plan)))
     }
 
-    fn run_clients(
-        &self,
-        shared: &Shared<'_>,
-        clients: usize,
-        mut asking: Option<&mut Asking>,
-    ) -> Result<Ended> {
+    fn run_clients(&self, shared: &Shared<'_>, clients: usize, asking: Option<&mut Asking>) -> Result<Ended> {
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(clients);
             let mut refused = None;
@@ -229,7 +224,7 @@ impl Trial<'_> {
             }
             shared.gate.wait_for_reports(threads.len());
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let mut asking = asking.as_deref_mut().filter(|_| !abandon);
+            let mut asking = asking.filter(|_| !abandon);
             if let Some(asking) = &mut asking {
                 asking.gate();
             }

@@ -10,6 +10,7 @@ mod guard;
 mod house;
 mod link;
 mod literals;
+mod metrics;
 mod plan;
 mod session;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use kurabe_core::driver::{
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, Result};
 use link::Link;
 use session::OracleSession;
@@ -132,6 +134,11 @@ impl Driver for Oracle {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let link = Link::connect(&self.config, options.timeout)?;
         Ok(Box::new(OracleSession::new(link, &self.config)))
+    }
+
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        let link = Link::connect(&self.config, options.timeout)?;
+        Ok(Box::new(metrics::OracleWitness::new(link)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -4,7 +4,7 @@
 use super::super::dialect::dialect;
 use super::super::plan::{Steps, literal_plan, plan};
 use super::super::values::Bind;
-use super::super::{facts, house, link, session};
+use super::super::{facts, house, link, metrics, session};
 use super::config;
 use crate::sql::{Dialect, MARKER, create_indexes, create_table, drop_table, insert_into_marker, marker};
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -117,6 +117,7 @@ fn housekeeping(d: &Dialect) -> Vec<String> {
         house::objects_named("kurabe_all"),
         facts::BANNER.to_owned(),
         facts::CHARACTER_SETS.to_owned(),
+        metrics::SESSIONS.to_owned(),
         facts::PROFILE.to_owned(),
         facts::TABLESPACE.to_owned(),
         facts::RESOURCES.to_owned(),

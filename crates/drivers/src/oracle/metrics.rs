@@ -1,0 +1,156 @@
+//! What an Oracle database says of itself: `V$SYSSTAT` and `V$SESSION`. Source: Oracle Database Reference, "V$SYSSTAT",
+//! "V$SESSION", "Statistics Descriptions", "Oracle Wait Events". Written after them and not yet seen on a server.
+//!
+//! Nothing of the Diagnostics Pack is read, which has a price of its own: no `V$ACTIVE_SESSION_HISTORY`.
+
+use super::link::Link;
+use kurabe_core::witness::{
+    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness, shortened,
+};
+use kurabe_core::{Error, Result};
+use std::collections::{BTreeMap, HashSet};
+
+/// Counters of the whole instance; a block that is asked of the buffer is a logical read.
+const COUNTERS: &[(Meter, &str)] = &[
+    (Meter::LogBytes, "redo size"),
+    (Meter::LogSyncs, "redo writes"),
+    (Meter::PagesAsked, "session logical reads"),
+    (Meter::PagesMissed, "physical reads cache"),
+];
+
+/// Sessions of this user and of this program on this machine, but the one that asks. What is WAITING waits for its event
+/// now; in any other state the event is the last one, and the session on a processor.
+pub(crate) const SESSIONS: &str = "SELECT s.SID || ',' || s.SERIAL#, s.STATUS, s.STATE, s.WAIT_CLASS, s.EVENT, q.SQL_TEXT \
+     FROM V$SESSION s LEFT JOIN V$SQL q ON q.SQL_ID = s.SQL_ID AND q.CHILD_NUMBER = s.SQL_CHILD_NUMBER \
+     WHERE s.USERNAME = USER AND s.TYPE = 'USER' AND s.SID <> SYS_CONTEXT('USERENV', 'SID') \
+     AND s.PROCESS = (SELECT o.PROCESS FROM V$SESSION o WHERE o.SID = SYS_CONTEXT('USERENV', 'SID'))";
+
+/// The connection that asks.
+pub(super) struct OracleWitness {
+    link: Link,
+    /// Sessions that were there before the first client.
+    before: HashSet<String>,
+    /// The clients' sessions, where each keeps its own.
+    clients: Option<HashSet<String>>,
+}
+
+impl OracleWitness {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, before: HashSet::new(), clients: None }
+    }
+
+    fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
+        let mut found = self.link.rows(SESSIONS)?;
+        found.retain(|row| row.first().is_some_and(|session| !self.before.contains(session)));
+        if let Some(clients) = &self.clients {
+            found.retain(|row| row.first().is_some_and(|session| clients.contains(session)));
+        }
+        Ok(found)
+    }
+
+    /// The sessions' names; none where this user may not see them, which a look will say.
+    fn names(&mut self) -> Result<HashSet<String>> {
+        match self.sessions() {
+            Ok(found) => Ok(found.into_iter().filter_map(|row| row.into_iter().next()).collect()),
+            Err(error) if error.server_code().is_some() => Ok(HashSet::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn counters(&mut self, reading: &mut Reading) -> Result<()> {
+        let names: Vec<String> = COUNTERS.iter().map(|(_, name)| format!("'{name}'")).collect();
+        let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({})", names.join(", "));
+        match self.link.rows(&sql) {
+            Ok(found) => {
+                let found: BTreeMap<String, String> = found
+                    .into_iter()
+                    .filter_map(|row| <[String; 2]>::try_from(row).ok())
+                    .map(|[name, value]| (name, value))
+                    .collect();
+                for (what, name) in COUNTERS {
+                    match found.get(*name).and_then(|value| value.parse().ok()) {
+                        Some(value) => {
+                            reading.counts.push(EngineCount::new(*what, value, name, Reach::Server));
+                        }
+                        None => reading.not_told.push(NotTold {
+                            what: what.word().to_owned(),
+                            why: "this version has no such statistic".to_owned(),
+                        }),
+                    }
+                }
+                Ok(())
+            }
+            Err(error) if error.server_code().is_some() => {
+                let why = format!("this user may not read V$SYSSTAT: {error}");
+                reading.not_told.push(NotTold { what: "anything".to_owned(), why });
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Witness for OracleWitness {
+    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+        let mut reading = Reading::default();
+        match moment {
+            Moment::Before => self.before = self.names()?,
+            Moment::Gate if clients.kept => self.clients = Some(self.names()?),
+            Moment::Gate | Moment::End | Moment::After => {}
+        }
+        if matches!(moment, Moment::Gate | Moment::End) {
+            self.counters(&mut reading)?;
+        }
+        Ok(reading)
+    }
+
+    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+        let found = self.sessions().map_err(|error| match error.server_code() {
+            Some(_) => Error::unsupported(format!("this user may not read V$SESSION and V$SQL: {error}")),
+            None => error,
+        })?;
+        Ok(found.iter().map(|row| sighting(row)).collect())
+    }
+}
+
+/// What a session is doing, from its name, status, state, class of wait, wait and statement.
+fn sighting(row: &[String]) -> Sighting {
+    let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let (status, state, class, event) = (field(1), field(2), field(3), field(4));
+    let doing = match (status, state, class) {
+        ("ACTIVE", "WAITING", "Idle") => Doing::Idle,
+        // `enq: TX - row lock contention` and its like.
+        ("ACTIVE", "WAITING", _) if event.starts_with("enq:") => Doing::Lock,
+        ("ACTIVE", "WAITING", "Commit") => Doing::Log,
+        ("ACTIVE", "WAITING", "User I/O" | "System I/O") => Doing::File,
+        ("ACTIVE", "WAITING", _) => Doing::Other,
+        ("ACTIVE", ..) => Doing::Working,
+        _ => Doing::Idle,
+    };
+    let waits = !matches!(doing, Doing::Idle | Doing::Working);
+    Sighting {
+        doing,
+        state: status.to_owned(),
+        event: if waits { format!("{class}: {event}") } else { String::new() },
+        statement: if doing == Doing::Idle { String::new() } else { shortened(field(5)) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doing(status: &str, state: &str, class: &str, event: &str) -> Doing {
+        sighting(&["7,9", status, state, class, event, "UPDATE T SET A = :1"].map(str::to_owned)).doing
+    }
+
+    #[test]
+    fn a_session_waits_only_while_it_is_waiting() {
+        let row = "enq: TX - row lock contention";
+        assert_eq!(doing("ACTIVE", "WAITING", "Application", row), Doing::Lock);
+        assert_eq!(doing("ACTIVE", "WAITED SHORT TIME", "Application", row), Doing::Working);
+        assert_eq!(doing("ACTIVE", "WAITING", "Commit", "log file sync"), Doing::Log);
+        assert_eq!(doing("ACTIVE", "WAITING", "User I/O", "db file sequential read"), Doing::File);
+        assert_eq!(doing("INACTIVE", "WAITING", "Idle", "SQL*Net message from client"), Doing::Idle);
+    }
+}
