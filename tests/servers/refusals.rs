@@ -31,7 +31,7 @@ fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settin
         let mut args = session(&[server.url()], &BRIEF);
         args.extend(["--clients", "1,50"]);
         let answer = place.run(&args);
-        assert_refused(&place, &answer, &[shown, "52 connections", "--clients"]);
+        assert_refused(&place, &answer, &[shown, "53 connections", "--clients"]);
     }
 }
 
