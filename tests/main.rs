@@ -11,6 +11,7 @@ mod program;
 mod sabotage;
 mod said;
 mod servers;
+mod settle;
 mod support;
 mod web;
 mod webapp;

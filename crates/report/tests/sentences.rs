@@ -7,7 +7,7 @@ mod common;
 use common::{At, INFO, Scenario, open_loop, plausible, troubled};
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::error::ErrorKind;
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::run::{Outcome, Run, Until};
 use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};
 use kurabe_report::{analyse, compare, terminal};
 
@@ -283,4 +283,69 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
     assert!(compared.summary[2].starts_with("Reads on SQLite (1 kB) were 2"), "{}", compared.summary[2]);
     let what: Vec<&str> = compared.differences.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(what, ["version of SQLite"]);
+}
+
+#[test]
+fn a_run_that_was_looked_at_several_times_has_wider_intervals_and_says_so() {
+    fn same(_: At<'_>) -> f64 {
+        10_000.0
+    }
+    let fixed =
+        Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.05, rounds: 14, ..small() }.run();
+    let mut looked = fixed.clone();
+    looked.header.spec.rounds = 6;
+    looked.header.spec.until = Some(Until { margin: 0.01, max_rounds: 100, budget_ns: None });
+    let (fixed, looked) = (summary(&fixed), summary(&looked));
+    let width = |summary: &Summary| {
+        let verdict = verdict(summary, "read", "target", 1_000);
+        verdict.high.unwrap() / verdict.low.unwrap()
+    };
+    assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
+    assert!(looked.scope.contains("at looks after 6, 9 and 14 rounds"), "{}", looked.scope);
+    assert!(!fixed.scope.contains("looks"), "{}", fixed.scope);
+    let verdict = verdict(&looked, "read", "target", 1_000);
+    assert!(!verdict.settled && verdict.further_rounds.is_some(), "{verdict:?}");
+    assert!(verdict.reason.contains("more rounds would settle it"), "{}", verdict.reason);
+    let open = looked.notes.iter().any(|note| note.contains("within 1 %") && note.contains("kurabe resume"));
+    assert!(open, "{:?}", looked.notes);
+}
+
+#[test]
+fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() {
+    let run = small().run();
+    let whole = summary(&run);
+    for factor in [2, 1] {
+        let mut again = run.clone();
+        let mut second = again.trials[0].clone();
+        second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+        let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
+        // The first, which is wildly off, either way, must not show.
+        first.elapsed_ns = if factor == 2 { first.elapsed_ns * 50 } else { first.elapsed_ns / 50 };
+        again.trials.push(second);
+        let told = summary(&again);
+        let rates = |summary: &Summary| -> Vec<f64> {
+            summary.cells.iter().filter_map(|cell| Some(cell.ops_per_second?.median)).collect()
+        };
+        assert_eq!(rates(&told), rates(&whole));
+        assert!(told.notes.iter().any(|note| note.starts_with("1 trial was made again")), "{:?}", told.notes);
+    }
+}
+
+#[test]
+fn cells_that_were_never_steady_are_marked_and_told() {
+    let mut run = small().run();
+    for trial in &mut run.trials {
+        if let Outcome::Measured(measured) = &mut trial.outcome {
+            let falls = trial.operation == "write";
+            measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { 1_000 + n % 2 }).collect();
+        }
+    }
+    let told = summary(&run);
+    let note = told.notes.iter().find(|note| note.contains("never steady")).unwrap();
+    assert!(
+        note.starts_with("Writes were never steady in 1 of 1 cells") && note.contains("fell by"),
+        "{note}"
+    );
+    let page = terminal::render(&told, &terminal::Options::default());
+    assert_eq!(page.matches("~ ").count(), 1, "{page}");
 }

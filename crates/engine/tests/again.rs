@@ -1,0 +1,115 @@
+//! Trials during which the machine worked for others are made again, once; further rounds are made where they are wanted.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::run::{Measurement, RunSpec, TrialRecord};
+use kurabe_core::target::TargetUrl;
+use kurabe_engine::event::Event;
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::{Runner, Suspect};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Instant;
+
+/// A run of point reads on `null:` with so many rounds, and so many more after them.
+fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let info = experiment.info();
+    let axes: BTreeMap<_, _> = info
+        .axes
+        .iter()
+        .map(|axis| (axis.name.to_owned(), vec![axis.parse(axis.default[0]).unwrap()]))
+        .collect();
+    let spec = RunSpec {
+        experiment: info.name.to_owned(),
+        targets: vec!["null:".to_owned()],
+        axes,
+        operations: vec!["read".to_owned()],
+        rounds,
+        requests: BTreeMap::from([("read".to_owned(), 3_000)]),
+        duration_ns: None,
+        budget_ns: None,
+        records: Some(100),
+        arrivals: None,
+        slo_ns: None,
+        durability: None,
+        own: None,
+        until: None,
+        seed: 5,
+    };
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None }];
+    let cells = cells(experiment, &spec, &targets).unwrap();
+    let runner = Runner {
+        experiment,
+        spec: &spec,
+        run: "again",
+        targets: &targets,
+        cells: &cells,
+        began: Instant::now(),
+        cancel: &AtomicBool::new(false),
+        progress: &AtomicU64::new(0),
+        observer: None,
+        suspect,
+    };
+    let mut trials = Vec::new();
+    let mut more = more.iter();
+    let houses = House::open_all(&targets, "again").unwrap();
+    let complete = runner.run(houses, earlier, &mut |event| {
+        match event {
+            Event::TrialEnds { record } => trials.push(record.clone()),
+            Event::RoundsEnd { further, .. } => *further = more.next().copied().unwrap_or(0),
+            Event::TrialBegins { ended, planned, .. } => assert!(ended < planned, "{ended} of {planned}"),
+            Event::Loading { .. } => {}
+        }
+        Ok(())
+    });
+    assert!(complete.unwrap());
+    trials
+}
+
+fn always(_: &Measurement) -> Option<String> {
+    Some("other processes used 40 % of the machine's CPU".to_owned())
+}
+
+fn never(_: &Measurement) -> Option<String> {
+    None
+}
+
+#[test]
+fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds() {
+    let trials = run(40, &[], Some(always), &[]);
+    let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.again.is_some()).collect();
+    // The cell and its repeat, forty rounds; all suspect, and a fifth of the time for making them again.
+    assert_eq!(trials.len() - again.len(), 80);
+    assert!(!again.is_empty() && again.len() <= 40, "{}", again.len());
+    for trial in &again {
+        let same = |other: &&TrialRecord| other.round == trial.round && other.cell == trial.cell;
+        assert_eq!(trials.iter().filter(same).count(), 2, "more than once: {trial:?}");
+        let at = trials.iter().position(|other| std::ptr::eq(other, *trial)).unwrap();
+        assert!(trials[..at].iter().any(|other| same(&other)), "before the one that it stands for");
+        let next = trials[at..].iter().find(|other| other.again.is_none());
+        assert!(next.is_none_or(|next| next.round > trial.round), "not at the end of its round");
+    }
+    assert!(trials.iter().all(|trial| trial.round < 40));
+}
+
+#[test]
+fn no_trial_is_made_again_without_a_reason() {
+    for suspect in [None, Some(never as Suspect)] {
+        assert_eq!(run(4, &[], suspect, &[]).len(), 8);
+    }
+}
+
+#[test]
+fn further_rounds_follow_as_long_as_they_are_wanted() {
+    let trials = run(2, &[1, 2], None, &[]);
+    let rounds: Vec<u32> = trials.iter().map(|trial| trial.round).collect();
+    assert_eq!(rounds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    // Resumed in the middle of the rounds that came later: only what is missing is made.
+    let resumed = run(2, &[1, 2], None, &trials[..7]);
+    assert_eq!(resumed.iter().map(|trial| trial.round).collect::<Vec<_>>(), [3, 4, 4]);
+    assert!(run(2, &[1, 2], None, &trials).is_empty());
+}

@@ -1,0 +1,119 @@
+//! `--until settled`: rounds follow until every comparison is settled or an end is reached, and what was measured is kept.
+
+use crate::support::{Answer, Place, signal, trials};
+
+/// Two targets that are one: nothing but noise differs.
+const EQUALS: [&str; 12] = [
+    "run",
+    "point-read",
+    "null:",
+    "null:",
+    "--clients",
+    "1",
+    "--requests",
+    "400",
+    "--records",
+    "100",
+    "--rounds",
+    "3",
+];
+
+fn rounds(report: &serde_json::Value) -> u64 {
+    report["rounds"].as_u64().unwrap()
+}
+
+#[test]
+fn a_wide_margin_is_settled_at_the_first_look_and_a_narrow_one_ends_at_the_most_rounds() {
+    let place = Place::new();
+    // Whatever the machine does meanwhile: a factor of two is hard to be off by.
+    let wide = ["--until", "settled", "--margin", "100%", "--max-rounds", "60"];
+    let answer = place.run(&[&EQUALS[..], &wide].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.run(&["report", "--format", "json"]).json();
+    let made = rounds(&report);
+    let looks = [3, 5, 8, 12, 18, 27, 41, 60];
+    assert!(looks.contains(&made), "it ended after {made} rounds, at no look");
+    let settled = report["verdicts"].as_array().unwrap().iter().all(|verdict| verdict["settled"] == true);
+    assert!(settled || made == 60, "{report}");
+
+    // Nobody can be sure of a hundredth of a percent in eight rounds.
+    let narrow = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "8"];
+    let answer = place.run(&[&EQUALS[..], &narrow].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.run(&["report", "--format", "json"]).json();
+    if rounds(&report) == 8 {
+        assert!(answer.err.contains("8 rounds, the most that were allowed"), "{answer:?}");
+        assert!(report["scope"].as_str().unwrap().contains("looks after 3, 5 and 8 rounds"), "{report}");
+    } else {
+        // A difference may really be there: one of two connections is always the first.
+        assert!(report["verdicts"][0]["result"] != "indistinguishable", "{report}");
+    }
+
+    // More rounds may follow, since all looks are paid for.
+    let resumed = place.run(&["resume", "last", "--max-rounds", "18"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let report = place.run(&["report", "--format", "json"]).json();
+    assert!(matches!(rounds(&report), 3 | 5 | 8 | 12 | 18), "{report}");
+}
+
+#[test]
+fn a_run_of_fixed_rounds_cannot_be_prolonged() {
+    let place = Place::new();
+    assert_eq!(place.run(&EQUALS).code, Some(0));
+    let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("were fixed") && answer.err.contains("--until settled"), "{answer:?}");
+}
+
+#[test]
+fn a_run_that_is_stopped_between_looks_keeps_its_trials_and_goes_on() {
+    let place = Place::new();
+    let until = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "12"];
+    let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
+    let file = place.wait_for_trials(8);
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    if answer.code == Some(0) {
+        // It was settled before it could be stopped.
+        return;
+    }
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let kept = trials(&file);
+    assert!(kept >= 8);
+    let resumed = place.run(&["resume", "last"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(trials(&file) >= kept);
+    let report = place.run(&["report", "--format", "json"]).json();
+    assert!(report["complete"] == true && [2, 3, 5, 8, 12].contains(&rounds(&report)), "{report}");
+}
+
+#[test]
+fn ends_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    for (args, part) in [
+        (&["--margin", "5%"][..], "go with --until only"),
+        (&["--max-rounds", "9"], "go with --until only"),
+        (&["--until", "dawn"], "invalid value 'dawn'"),
+        (&["--until", "settled", "--margin", "0"], "is no margin"),
+        (&["--until", "settled", "--margin", "200%"], "is no margin"),
+        (&["--until", "settled", "--margin", "much"], "is no margin"),
+        (&["--until", "settled", "--max-rounds", "2"], "less than the 3 rounds"),
+    ] {
+        let answer = place.run(&[&EQUALS[..], args].concat());
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn planted_differences_are_counted() {
+    let place = Place::new();
+    let answer = place.run(&["truth", "sqlite", "--differences", "2", "--duration", "20ms"]);
+    assert!(
+        answer.out.contains("| sqlite | ") && answer.out.contains("of 2 planted differences of 5.0 %"),
+        "{answer:?}"
+    );
+    assert!(answer.out.contains("of 4 intervals hold the truth"), "{answer:?}");
+    let nothing = place.run(&["truth", "--differences", "0"]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+}
