@@ -6,22 +6,22 @@ use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::own::OwnWorkload;
-use kurabe_core::run::{DEFAULT_MARGIN, RunSpec, Until};
+use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::{own, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toml::{Table, Value};
+use until::percentage;
+
+pub(crate) mod until;
 
 /// Rounds unless asked otherwise. Intervals widen fast below: with five, a difference of 20 % at 3 % noise would often
 /// stay open among forty comparisons; with six it is found.
 const ROUNDS: u32 = 6;
 /// The time of a whole run for each target, where nothing else is said.
 const BUDGET: Duration = Duration::from_secs(40);
-
-/// Rounds at most where they are made until all is settled, unless asked otherwise.
-const MAX_ROUNDS: u32 = 100;
 
 /// What was asked for, where anything was.
 #[derive(Debug, Default)]
@@ -245,35 +245,6 @@ impl Request {
             own: self.own.clone(),
             until,
         })
-    }
-
-    /// Until when rounds are made, where that was said.
-    fn until(&self) -> Result<Option<Until>> {
-        match self.until.as_deref() {
-            Some("settled") => Ok(Some(Until {
-                margin: self.margin.unwrap_or(DEFAULT_MARGIN),
-                max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
-                budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
-            })),
-            Some(other) => {
-                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: settled"))
-            }
-            None if self.margin.is_some() || self.max_rounds.is_some() => {
-                Err(Error::usage("--margin and --max-rounds go with --until only")
-                    .hint("add --until settled"))
-            }
-            None => Ok(None),
-        }
-    }
-}
-
-/// `5%`, `5 %` or `0.05`, as 0.05.
-pub(crate) fn percentage(text: &str) -> Result<f64> {
-    let (number, unit) =
-        text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
-    match number.parse::<f64>().map(|number| number / unit) {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(text) = matches.get_one::<String>("differences") {
         let plan = differences::Plan {
             comparisons: units::parse_count(text)?,
-            effect: crate::suite::percentage(number("effect"))?.min(0.5),
+            effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
             // Trials as short as these are enough for many, and only a time that was asked for is another.
             time: match matches.value_source("duration") {
                 Some(ValueSource::CommandLine) => time,

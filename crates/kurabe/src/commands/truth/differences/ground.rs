@@ -1,13 +1,7 @@
-//! Differences of a known size, and none: the same server as two targets, one of which may be slower by what is added to
-//! each of its requests.
-//!
-//! The truth is not what was asked for but what was added: each request's addition is measured by the same clock as the
-//! trial, so that a round's true ratio is the trial's time without all additions ÷ its time.
+//! One comparison of a server with itself, one side of which may be slower by what is added to each request.
 
-use super::start;
-use crate::exit::{self, Exit};
+use super::{ROUNDS, Tally};
 use crate::machine;
-use crate::output::Output;
 use crate::targets::open_one;
 use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::AxisValue;
@@ -16,7 +10,7 @@ use kurabe_core::experiment::Experiment;
 use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
 use kurabe_engine::plan::{self, Target};
@@ -27,140 +21,16 @@ use kurabe_report::analyse;
 use kurabe_report::summary::VerdictResult;
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rounds of each comparison.
-const ROUNDS: u32 = 10;
 /// Records in the store: read in no time, loaded in less.
 const RECORDS: u64 = 500;
-/// At most so many of those without a difference may be called different, …
-const WRONG: f64 = 0.05;
-/// … at least so many of those with one must be found, where the machine is quiet, …
-const FOUND: f64 = 0.9;
-/// … and so many intervals must hold the truth. With a few hundred, chance alone takes up to three in a hundred.
-const COVERED: f64 = 0.92;
-
-/// What is asked for.
-pub(super) struct Plan {
-    /// Comparisons without a difference, and as many with one.
-    pub(super) comparisons: u64,
-    /// The difference: 0.05 makes one side 5 % slower.
-    pub(super) effect: f64,
-    /// Each trial's measured phase.
-    pub(super) time: Duration,
-}
-
-/// What came out of comparisons on one engine.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    /// Comparisons.
-    all: u64,
-    /// Called different, rightly or not.
-    called: u64,
-    /// Called the wrong way round.
-    reversed: u64,
-    /// Intervals that hold the truth.
-    covered: u64,
-    /// Rounds in which the machine worked for others.
-    disturbed: u64,
-    /// The sums of the least differences that could have been seen, and of true ones, as logarithms.
-    detectable: f64,
-    truth: f64,
-}
-
-impl Tally {
-    fn add(&mut self, other: &Self) {
-        self.all += other.all;
-        self.called += other.called;
-        self.reversed += other.reversed;
-        self.covered += other.covered;
-        self.disturbed += other.disturbed;
-        self.detectable += other.detectable;
-        self.truth += other.truth;
-    }
-}
-
-pub(super) fn differences(
-    plan: &Plan,
-    engines: &[&'static str],
-    cancel: &AtomicBool,
-    output: &Output,
-) -> Exit {
-    let mut tallies: Vec<(&str, Tally, Tally)> = Vec::new();
-    let mut left_out: Vec<String> = Vec::new();
-    let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
-    for engine in engines {
-        match start(engine, output) {
-            Ok(server) => {
-                grounds
-                    .push((Ground { engine, time: plan.time, cancel, per_request: Duration::ZERO }, server));
-                tallies.push((engine, Tally::default(), Tally::default()));
-            }
-            Err(error) => left_out.push(format!("{engine}: {error}")),
-        }
-    }
-    // With and without in turn, engine by engine, so that what the machine does meanwhile meets them all alike.
-    'all: for number in 0..plan.comparisons {
-        for (at, (ground, server)) in grounds.iter_mut().enumerate() {
-            for effect in [0.0, plan.effect] {
-                // The comparisons are shared out among the engines.
-                if number % engines.len() as u64 != at as u64 {
-                    continue;
-                }
-                match ground.compare(server.as_ref(), effect, number) {
-                    Ok(tally) if effect > 0.0 => tallies[at].2.add(&tally),
-                    Ok(tally) => tallies[at].1.add(&tally),
-                    Err(_) if cancel.load(Ordering::SeqCst) => break 'all,
-                    Err(error) => {
-                        let why = format!("{}: {error}", ground.engine);
-                        if !left_out.contains(&why) {
-                            output.warning(&why);
-                            left_out.push(why);
-                        }
-                    }
-                }
-            }
-        }
-        if (number + 1) % 10 == 0 {
-            output.note(&format!("{} of {} pairs of comparisons", number + 1, plan.comparisons));
-        }
-    }
-    for (_, server) in grounds {
-        if let Some(Err(error)) = server.map(Server::stop) {
-            output.warning(&error.to_string());
-        }
-    }
-    let (mut none, mut some) = (Tally::default(), Tally::default());
-    for (_, without, with) in &tallies {
-        none.add(without);
-        some.add(with);
-    }
-    output.result(&table(plan, &tallies, &none, &some, &left_out));
-    if cancel.load(Ordering::SeqCst) {
-        return exit::INTERRUPTED;
-    }
-    if holds(&none, &some) { exit::DONE } else { exit::INTERNAL }
-}
-
-/// Whether what must hold on any machine does. That all are found needs a quiet one, and is told and not asked for.
-fn holds(none: &Tally, some: &Tally) -> bool {
-    let covered = (none.covered + some.covered) as f64;
-    // With few comparisons one that is wrong is no proof: 5 % and twice what chance may add.
-    let all = none.all as f64;
-    let chance = 2.0 * (WRONG * (1.0 - WRONG) * all).sqrt();
-    none.all > 0
-        && some.all > 0
-        && none.called as f64 <= WRONG * all + chance
-        && some.reversed == 0
-        && covered >= COVERED * (none.all + some.all) as f64 - 1.0
-}
 
 /// Where comparisons are made.
-struct Ground<'a> {
-    engine: &'static str,
+pub(super) struct Ground<'a> {
+    pub(super) engine: &'static str,
     time: Duration,
     cancel: &'a AtomicBool,
     /// What a request took in the last comparison: an addition is a part of it.
@@ -204,9 +74,13 @@ impl Hook for Adding {
     }
 }
 
-impl Ground<'_> {
+impl<'a> Ground<'a> {
+    pub(super) fn new(engine: &'static str, time: Duration, cancel: &'a AtomicBool) -> Self {
+        Self { engine, time, cancel, per_request: Duration::ZERO }
+    }
+
     /// Makes one comparison of a server with itself, the second target slower by `effect`, and looks what is said of it.
-    fn compare(&mut self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
+    pub(super) fn compare(&mut self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
@@ -396,82 +270,5 @@ fn record(target: &Target) -> TargetRecord {
         scheme: String::new(),
         facts: target.facts.clone(),
         publishing: None,
-    }
-}
-
-/// What was found, as Markdown.
-fn table(
-    plan: &Plan,
-    tallies: &[(&str, Tally, Tally)],
-    none: &Tally,
-    some: &Tally,
-    left_out: &[String],
-) -> String {
-    let percent =
-        |logarithm: f64, all: u64| format!("{:.1} %", (logarithm / all.max(1) as f64).exp_m1() * 100.0);
-    let of = |part: u64, all: u64| format!("{part} of {all}");
-    let mut text = String::from(
-        "| engine | none planted: called different | planted: found | planted, as measured | interval holds the truth | could \
-         have been seen | rounds disturbed |\n|---|---:|---:|---:|---:|---:|---:|\n",
-    );
-    let mut row = |name: &str, without: &Tally, with: &Tally| {
-        let all = without.all + with.all;
-        let _ = writeln!(
-            text,
-            "| {name} | {} | {} | {} | {} | {} | {} |",
-            of(without.called, without.all),
-            of(with.called - with.reversed, with.all),
-            percent(with.truth, with.all),
-            of(without.covered + with.covered, all),
-            percent(without.detectable + with.detectable, all),
-            of(without.disturbed + with.disturbed, all * u64::from(ROUNDS)),
-        );
-    };
-    for (engine, without, with) in tallies.iter().filter(|(_, without, _)| without.all > 0) {
-        row(engine, without, with);
-    }
-    row("all", none, some);
-    for why in left_out {
-        let _ = writeln!(text, "- left out: {why}");
-    }
-    let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
-    let found = share(some.called - some.reversed, some.all);
-    if found < FOUND {
-        let _ = writeln!(
-            text,
-            "- fewer than {:.0} % of the planted differences were found: on this machine, as it was, trials of {} are too noisy",
-            FOUND * 100.0,
-            units::time(plan.time)
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\n{} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
-         intervals hold the truth; trials of {}",
-        none.called,
-        none.all,
-        some.called - some.reversed,
-        some.all,
-        plan.effect * 100.0,
-        none.covered + some.covered,
-        none.all + some.all,
-        units::time(plan.time)
-    );
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_must_hold_fails_where_it_does_not() {
-        let none = Tally { all: 200, called: 8, covered: 195, ..Tally::default() };
-        let some = Tally { all: 200, called: 190, covered: 191, ..Tally::default() };
-        assert!(holds(&none, &some));
-        assert!(!holds(&Tally { called: 25, ..none }, &some));
-        assert!(!holds(&none, &Tally { reversed: 1, ..some }));
-        assert!(!holds(&none, &Tally { covered: 150, ..some }));
-        assert!(!holds(&Tally::default(), &some));
     }
 }

@@ -1,0 +1,54 @@
+//! `--until settled`, and what ends it otherwise.
+
+use super::Request;
+use kurabe_core::run::{DEFAULT_MARGIN, Until};
+use kurabe_core::{Error, Result};
+
+/// Rounds at most where they are made until all is settled, unless asked otherwise.
+const MAX_ROUNDS: u32 = 100;
+
+impl Request {
+    /// Until when rounds are made, where that was said.
+    pub(super) fn until(&self) -> Result<Option<Until>> {
+        match self.until.as_deref() {
+            Some("settled") => Ok(Some(Until {
+                margin: self.margin.unwrap_or(DEFAULT_MARGIN),
+                max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
+                budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
+            })),
+            Some(other) => {
+                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: settled"))
+            }
+            None if self.margin.is_some() || self.max_rounds.is_some() => {
+                Err(Error::usage("--margin and --max-rounds go with --until only")
+                    .hint("add --until settled"))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// `5%`, `5 %` or `0.05`, as 0.05.
+pub(crate) fn percentage(text: &str) -> Result<f64> {
+    let (number, unit) =
+        text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
+    match number.parse::<f64>().map(|number| number / unit) {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_shares_or_percentages() {
+        for text in ["5%", "5 %", "0.05", " 5.0% "] {
+            assert_eq!(percentage(text), Ok(0.05), "{text}");
+        }
+        for text in ["", "5 percent", "-1%", "0", "101%", "NaN", "inf%"] {
+            assert!(percentage(text).is_err(), "{text}");
+        }
+    }
+}
