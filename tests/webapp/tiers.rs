@@ -88,8 +88,8 @@ fn two_applications_share_the_data_and_the_clients() {
         assert!(answer.out.contains(name), "{name}: {}", answer.out);
     }
     // Both had their part.
-    let [first, second] = [second, first].map(|app| app.stop());
-    for stopped in [first, second] {
+    // The second joined the first, and goes before it.
+    for stopped in [second, first].map(App::stop) {
         let answered = stopped
             .err
             .split(" requests answered")

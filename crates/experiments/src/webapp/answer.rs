@@ -59,7 +59,7 @@ pub(super) fn request(seed: u64, codes: &Codes, told: &Told, logged_in: &User, o
     let _ = writeln!(out, "found\t{}\t{}", String::from_utf8_lossy(&prefix), towns.len());
     for town in towns {
         out.extend_from_slice(&town.code);
-        for text in [&town.prefecture, &town.city, &town.town, &town.kana] {
+        for text in [&town.prefecture, &town.city, &town.name, &town.kana] {
             out.push(b'\t');
             out.extend_from_slice(text.as_bytes());
         }

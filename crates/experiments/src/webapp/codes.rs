@@ -34,7 +34,7 @@ pub(super) struct Town {
     pub(super) number: u64,
     pub(super) prefecture: Box<str>,
     pub(super) city: Box<str>,
-    pub(super) town: Box<str>,
+    pub(super) name: Box<str>,
     pub(super) kana: Box<str>,
 }
 
@@ -103,7 +103,7 @@ fn digest(towns: &[Town]) -> u64 {
     };
     let town = |digest, town: &Town| {
         let digest = part(mix(digest, town.number), &town.code);
-        [&town.prefecture, &town.city, &town.town, &town.kana]
+        [&town.prefecture, &town.city, &town.name, &town.kana]
             .iter()
             .fold(digest, |d, text| part(d, text.as_bytes()))
     };
@@ -149,7 +149,7 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
         number,
         prefecture: prefecture.0.into(),
         city: written(&city),
-        town: written(&town),
+        name: written(&town),
         kana: format!("{} {} {}", prefecture.1, read(&city), read(&town)).into(),
     }
 }
@@ -225,7 +225,7 @@ fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
         number,
         prefecture: text(6)?.into(),
         city: text(7)?.into(),
-        town: text(8)?.into(),
+        name: text(8)?.into(),
         kana: kana.into(),
     })
 }

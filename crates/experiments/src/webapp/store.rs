@@ -164,10 +164,10 @@ impl Store {
     }
 
     /// Compares the answer to [`Store::search`] with all towns of the prefix, in their order.
-    pub(super) fn check_towns(&self, prefix: &[u8; PREFIX], reply: &Reply) -> Result<()> {
-        let expected = self.codes.of_prefix(prefix);
+    pub(super) fn check_towns(&self, prefix: [u8; PREFIX], reply: &Reply) -> Result<()> {
+        let expected = self.codes.of_prefix(&prefix);
         let wrong = |what: &str| {
-            let prefix = String::from_utf8_lossy(prefix);
+            let prefix = String::from_utf8_lossy(&prefix);
             Error::mismatch(format!("the search for postal codes that begin with {prefix} {what}"))
         };
         if reply.rows() != expected.len() {
@@ -267,7 +267,7 @@ fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
         1 => Value::Int(town.number as i64),
         2 => Value::Text(&town.prefecture),
         3 => Value::Text(&town.city),
-        4 => Value::Text(&town.town),
+        4 => Value::Text(&town.name),
         _ => Value::Text(&town.kana),
     }
 }

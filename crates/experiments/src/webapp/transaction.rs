@@ -128,8 +128,8 @@ impl Transaction for Request {
         let (number, at) = (Value::Int(user as i64), Value::Time(draws::time(line)));
         log.execute(session, &[Value::Int(line as i64), number, Value::Text(&self.address), at], for_log)?;
         if version.is_some() {
-            let [a, b, c, d, e] = CHANGES.map(|position| self.changed.field(position));
-            update.execute(session, &[a, b, c, d, e, number], for_update)?;
+            let [email, code, address, new, time] = CHANGES.map(|position| self.changed.field(position));
+            update.execute(session, &[email, code, address, new, time, number], for_update)?;
         }
         if town.is_some() {
             search.execute(session, &[text(&self.prefix)?, text(&self.end)?], for_search)?;
@@ -149,7 +149,7 @@ impl Transaction for Request {
             self.known.insert(user, version);
         }
         if town.is_some() {
-            self.store.check_towns(&self.prefix, &self.steps[3].reply)?;
+            self.store.check_towns(self.prefix, &self.steps[3].reply)?;
         }
         self.written += 1;
         Ok(())

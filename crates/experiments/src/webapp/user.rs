@@ -63,7 +63,7 @@ impl User {
         let town = &codes.towns[home as usize % codes.towns.len()];
         self.code.extend(town.code.map(char::from));
         let (block, house) = ((home >> 32) % 40 + 1, (home >> 48) % 30 + 1);
-        let _ = write!(self.address, "{}{}{}{block}-{house}", town.prefecture, town.city, town.town);
+        let _ = write!(self.address, "{}{}{}{block}-{house}", town.prefecture, town.city, town.name);
         self.updated = updated(number, version);
     }
 

@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Versions that one trial may use: a trial has fewer requests, and there are fewer trials than of these.
 const VERSIONS: u64 = 1 << 32;
 
+/// Numbers of rows, each with what it must hold.
+type Pairs = Vec<(u64, u64)>;
+
 /// How many trials this process has begun: cells of one target share its users, and every change is to be one.
 static TRIALS: AtomicU64 = AtomicU64::new(0);
 
@@ -44,7 +47,7 @@ impl WebWorkload {
     }
 
     /// Each line of the log with its user, and each changed user with its last version, after so many requests.
-    fn written(&self, done: &[Done]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn written(&self, done: &[Done]) -> (Pairs, Pairs) {
         let base = self.base.load(Ordering::Relaxed);
         let (mut lines, mut versions) = (Vec::new(), BTreeMap::new());
         for done in done {

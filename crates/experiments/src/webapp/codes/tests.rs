@@ -19,7 +19,7 @@ fn refused(list: &[u8]) -> String {
 fn the_published_list_is_read_and_put_in_order() {
     let towns = read(LIST.as_bytes()).unwrap();
     let short: Vec<(&str, u64, &str)> =
-        towns.iter().map(|t| (std::str::from_utf8(&t.code).unwrap(), t.number, &*t.town)).collect();
+        towns.iter().map(|t| (std::str::from_utf8(&t.code).unwrap(), t.number, &*t.name)).collect();
     let expected = [
         ("0600000", 3, "以下に, 掲載"),
         ("0640941", 1, "旭ケ丘"),
@@ -60,7 +60,7 @@ fn generated_codes_are_in_order_and_none_is_there_twice() {
         let towns = generate(7, count);
         assert_eq!(towns.len() as u64, count);
         assert!(towns.windows(2).all(|pair| pair[0].code < pair[1].code), "{count}");
-        assert!(towns.iter().all(|town| !town.prefecture.is_empty() && !town.town.is_empty()));
+        assert!(towns.iter().all(|town| !town.prefecture.is_empty() && !town.name.is_empty()));
     }
     let prefectures: HashSet<_> = generate(7, 120_000).into_iter().map(|town| town.prefecture).collect();
     assert_eq!(prefectures.len(), 47);
@@ -97,7 +97,7 @@ fn the_first_towns_of_a_seed_never_change() {
             t.number,
             t.prefecture,
             t.city,
-            t.town,
+            t.name,
             t.kana
         )
     };
