@@ -31,7 +31,11 @@ pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
 /// engine behind an application.
 pub fn clause(scheme: &str, facts: &ServerFacts) -> Option<PublishingClause> {
     let engine = engine_behind(&facts.engine);
-    let behind = || DRIVERS.iter().find(|driver| driver.engine == engine)?.clause(facts);
+    // Its licence is asked by the engine's own name.
+    let own = ServerFacts { engine: engine.to_owned(), ..facts.clone() };
+    // A driver may be of several: "MySQL, MariaDB".
+    let of = |driver: &&&DriverInfo| driver.engine.split(", ").any(|name| name == engine);
+    let behind = || DRIVERS.iter().find(of)?.clause(&own);
     find(scheme)?.clause(facts).or_else(behind)
 }
 

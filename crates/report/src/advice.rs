@@ -64,6 +64,10 @@ pub(crate) fn together(words: &Words, all: &[Advice]) -> Vec<String> {
             .map(|(stance, targets)| {
                 let targets = list(targets);
                 match stance {
+                    // "Keep kept" is no English.
+                    Stance::Keep(level) if level.starts_with("ke") => {
+                        format!("stay with {level} on {targets}")
+                    }
                     Stance::Keep(level) => format!("keep {level} on {targets}"),
                     Stance::Choose(level) => format!("choose {level} on {targets}"),
                     Stance::InPart(level) => format!("{level} pays in part on {targets}"),

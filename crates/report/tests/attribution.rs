@@ -128,6 +128,21 @@ fn a_server_pinned_apart_is_full_when_its_processor_is() {
     assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
 }
 
+#[test]
+fn a_database_in_the_client_makes_no_round_trips() {
+    let found = attributed(Pattern::InClient, |seen, measured| {
+        seen.client.cpu_ns = 100_000_000;
+        seen.client.busiest[0].cpu_ns = 100_000_000;
+        seen.samples_taken = 3;
+        measured.completed = 1_000;
+    });
+    assert_eq!(found.bound_by, Bound::Latency, "{found:?}");
+    assert!(
+        found.evidence.contains("of an operation of") && !found.evidence.contains("round trip"),
+        "{found:?}"
+    );
+}
+
 /// A server on another machine, of one processor, that it fills; the client's processor has the same number.
 fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
     measured.clients = 8;

@@ -62,6 +62,13 @@ mod tests {
         ] {
             let clause = info.clause(&facts(engine, version, comment));
             assert_eq!(clause.is_some(), restricted, "{engine} {version} {comment}");
+            // It is the same engine behind an application, which says its name and version.
+            let behind = facts(&format!("{engine} over HTTP"), version, comment);
+            assert_eq!(
+                registry::clause("http", &behind).is_some(),
+                restricted,
+                "{engine} {version} {comment}"
+            );
         }
     }
 }

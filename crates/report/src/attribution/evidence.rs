@@ -79,6 +79,12 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
                 if facts.in_process { String::new() } else { format!(", the server {}", of_one(server.cpu)) };
             format!("{told}; {client}{server}")
         }
+        Bound::Latency if facts.in_process => format!(
+            "nothing was full: of an operation of {} its CPU took {}, waiting for a processor {}; the rest is waking up and waits",
+            micros(facts.round_trip_us),
+            percent(facts.client.cpu / facts.clients),
+            percent(facts.client.queue / facts.clients),
+        ),
         Bound::Latency => format!(
             "nothing was full: of a round trip of {} the client's CPU took {}, the server's {}, waiting for a processor {}; the rest is waking up, the way and waits{}",
             micros(facts.round_trip_us),
