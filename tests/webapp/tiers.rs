@@ -66,7 +66,9 @@ fn one_application_is_verified_page_by_page_and_both_tiers_are_seen() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_verified(&report);
     assert_eq!(tiers(&report), seen(&["application", "database"]));
-    assert!(answer.out.contains("behind the client, application "), "{}", answer.out);
+    for part in ["behind the client, application ", "application CPU", "database CPU"] {
+        assert!(answer.out.contains(part), "{part}: {}", answer.out);
+    }
     let stopped = app.stop();
     assert!(
         stopped.code == Some(0) && stopped.err.contains("all of them counted on the server"),
@@ -84,7 +86,7 @@ fn two_applications_share_the_data_and_the_clients() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_verified(&report);
     assert_eq!(tiers(&report), seen(&["application 1", "application 2", "database"]));
-    for name in ["application 1", "application 2", "database"] {
+    for name in ["application 1 CPU", "application 2 CPU", "database CPU"] {
         assert!(answer.out.contains(name), "{name}: {}", answer.out);
     }
     // Both had their part.

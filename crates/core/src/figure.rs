@@ -1,6 +1,7 @@
 //! Named figures of a trial, beside those that every trial has: what an engine or an experiment measures that others do
 //! not. One list says what each name means; reports show whatever a trial carries.
 
+use crate::observation::{Observation, ServerUse};
 use serde::{Deserialize, Serialize};
 
 /// What a figure counts.
@@ -56,6 +57,24 @@ pub const SET_UP: &str = "set-up";
 pub const CLOSE: &str = "close";
 /// Until the pool had a connection to give.
 pub const WAIT: &str = "wait";
+/// CPU time of the application between client and database, for each request.
+pub const APPLICATION_CPU: &str = "application CPU";
+/// CPU time of the database behind applications, for each request.
+pub const DATABASE_CPU: &str = "database CPU";
+
+/// The CPU time that each tier behind the client used for each of so many requests, where there are several: named as
+/// the tier, with "CPU". Applications that are several have numbers.
+pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<Figure> {
+    let figure = |tier: &crate::observation::TierUse| match &tier.used {
+        ServerUse::Seen(seen) => {
+            let each = seen.cpu_ns as f64 / requests.max(1) as f64;
+            Some(Figure::new(format!("{} CPU", tier.name), Unit::Nanoseconds, each))
+        }
+        ServerUse::InClient | ServerUse::NotObserved(_) => None,
+    };
+    observed.tiers.iter().filter_map(figure).collect()
+}
+
 /// The part of a request of `webapp` that finds the user by name and password.
 pub const LOG_IN: &str = "log in";
 /// The part of a request of `webapp` that writes the log.
@@ -80,6 +99,13 @@ pub static FIGURES: &[FigureInfo] = &[
                 connections are split into parts where the client is Kurabe's own",
     },
     FigureInfo { name: CLOSE, about: "to say goodbye" },
+    FigureInfo { name: APPLICATION_CPU, about: "CPU time of the application for each request" },
+    FigureInfo {
+        name: "application 1 CPU",
+        about: "CPU time of the first application for each request of all",
+    },
+    FigureInfo { name: "application 2 CPU", about: "that of the second" },
+    FigureInfo { name: DATABASE_CPU, about: "CPU time of the database behind for each request" },
     FigureInfo { name: LOG_IN, about: "of each request, to find the user by name and password" },
     FigureInfo { name: LOG, about: "of each request, to write the log" },
     FigureInfo { name: UPDATE, about: "of the mean request, to change the user, which one in 20 does" },
@@ -93,4 +119,26 @@ pub static FIGURES: &[FigureInfo] = &[
 /// What is known of a name.
 pub fn about(name: &str) -> Option<&'static str> {
     FIGURES.iter().find(|figure| figure.name == name).map(|figure| figure.about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{ProcessUse, TierUse};
+
+    #[test]
+    fn tiers_that_were_seen_have_their_cpu_for_each_request() {
+        let seen = |cpu_ns| ServerUse::Seen(Box::new(ProcessUse { cpu_ns, ..ProcessUse::default() }));
+        let tier = |name: &str, used| TierUse { name: name.to_owned(), used };
+        let mut observed = Observation::default();
+        assert_eq!(of_tiers(&observed, 10), []);
+        observed.tiers = vec![
+            tier(TierUse::APPLICATION, seen(5_000)),
+            tier("elsewhere", ServerUse::NotObserved("far away".to_owned())),
+            tier(TierUse::DATABASE, seen(20_000)),
+        ];
+        let found = of_tiers(&observed, 10);
+        let expected = [(APPLICATION_CPU, 500.0), (DATABASE_CPU, 2_000.0)];
+        assert_eq!(found, expected.map(|(name, value)| Figure::new(name, Unit::Nanoseconds, value)));
+    }
 }

@@ -13,6 +13,7 @@ use crate::schedule::{self, Schedule};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
+use kurabe_core::figure;
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
@@ -141,6 +142,7 @@ impl Trial<'_> {
             );
         }
         let checked = check(&figures.done)?;
+        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, figures.completed));
         let Paced { response, lag, backlog, dropped, last_end } = figures.paced;
         let mut elapsed = figures.elapsed / figures.at_work.max(1);
         let mut open = None;
@@ -171,7 +173,12 @@ impl Trial<'_> {
             around_ns: 0,
             observed: observed.map(Box::new),
             windows: curve::windows(&figures.curves),
-            figures: [figures.connections.figures(), figures.parts.figures(figures.completed)].concat(),
+            figures: [
+                figures.connections.figures(),
+                figures.parts.figures(figures.completed),
+                tiers.unwrap_or_default(),
+            ]
+            .concat(),
         })
     }
 

@@ -132,7 +132,8 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                     let text = if other.name == axis.name { word } else { other.default[0] };
                     Some((other.name.to_owned(), other.parse(text).ok()?))
                 }));
-                let dataset = Dataset { seed: 1, records: Some(16), slot: 0 };
+                // Enough for the clients of every axis; nothing is loaded.
+                let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = if target.driver.is_application() {
                     experiment.workload_via(&cell, &dataset)
                 } else {
