@@ -295,7 +295,7 @@ fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
             "[axes]\nclients = [3]\n[transaction.sleep]\nsteps = [ {{ sql = \"{statement}\", columns = [\"n\"], rows = 1 }} ]\n"
         );
         std::fs::write(&path, text).unwrap();
-        let args = ["--duration", "1500ms", "--rounds", "1", "--no-html"];
+        let args = ["--duration", "3s", "--rounds", "1", "--no-html"];
         let url = server.url().to_owned();
         let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
         let answer = place.run(&args);

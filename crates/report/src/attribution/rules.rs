@@ -171,7 +171,7 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     // a lock only the engine itself could say.
     if wire.at_server >= 0.6 {
         // It was asked, and says that it was not.
-        if facts.said.as_ref().is_some_and(|said| said.looks >= FEW && said.locks < UNLOCKED) {
+        if facts.said.as_ref().is_some_and(|said| said.looks >= FEW_LOOKS && said.locks < UNLOCKED) {
             return None;
         }
         return Some((Bound::Locks, Confidence::Low));
