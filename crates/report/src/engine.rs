@@ -1,6 +1,6 @@
 //! What the server itself says of each cell: its counters, what sessions were doing, and the statements that took its time.
 
-use crate::format::{capital, figure, micros, percent, short_figure};
+use crate::format::{figure, micros, percent, short_figure};
 use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
 use crate::table::{Column, Table};
 use crate::words::OperationWords;
@@ -278,7 +278,7 @@ pub(crate) fn untold(summary: &Summary) -> Vec<String> {
     let sentence = |(target, why, what): (usize, &str, Vec<&str>)| {
         // Nothing more need be said where nothing is told at all.
         let what = if what.contains(&"anything") { "anything".to_owned() } else { what.join(", ") };
-        capital(&format!("{} does not tell {what}: {why}.", name(target)))
+        format!("{} does not tell {what}: {why}.", name(target))
     };
     told.into_iter().map(sentence).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Bound;
 use super::facts::{Facts, Side};
-use super::rules::MOSTLY_OURS;
+use super::rules::{MOSTLY_OURS, PARTLY};
 use crate::format::micros;
 
 /// The evidence for this bound, as a clause without its full stop.
@@ -58,7 +58,7 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
         }
         Bound::Locks => {
             let told = match (&facts.said, facts.wire) {
-                (Some(said), _) if said.locks >= 0.5 => {
+                (Some(said), _) if said.locks >= PARTLY => {
                     let lock = said.lock.as_ref().map_or_else(String::new, |lock| format!(" ({lock})"));
                     format!(
                         "the engine says that its sessions waited for a lock in {} of {} looks{lock}",

@@ -8,7 +8,7 @@
 //! greater part of it: with the client out of the way, a server that used a third could have done three times as much,
 //! and its figure is a lower bound.
 
-use super::facts::{Facts, Side};
+use super::facts::{Facts, Said, Side};
 use super::{Bound, Confidence};
 
 /// From this share on a processor, or what a side may use of it, is full: what is missing is lost in switching and in
@@ -38,6 +38,8 @@ const FEW: u64 = 10;
 const FEW_LOOKS: u64 = 4;
 /// Sessions that waited for the same for so much of the clients' time were bound by it; …
 const LOCKED: f64 = 0.5;
+/// … for so much they most likely were, where nothing else took more; …
+pub(super) const PARTLY: f64 = 0.3;
 /// … for less than this they were not.
 const UNLOCKED: f64 = 0.2;
 
@@ -144,9 +146,11 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     if facts.interface >= 0.85 {
         return Some((Bound::Network, Confidence::High));
     }
-    if let Some(said) = facts.said.as_ref().filter(|said| said.locks >= LOCKED) {
-        let confidence = if said.looks >= FEW { Confidence::High } else { Confidence::Low };
-        return Some((Bound::Locks, confidence));
+    // Where sessions waited for locks and for the log, what they waited for more is the likelier.
+    let lock = |said: &&Said| said.locks >= LOCKED || said.locks >= PARTLY && said.locks > said.logs;
+    if let Some(said) = facts.said.as_ref().filter(lock) {
+        let sure = said.locks >= LOCKED && said.looks >= FEW;
+        return Some((Bound::Locks, if sure { Confidence::High } else { Confidence::Low }));
     }
     let idle = facts.idle();
     if let Some(confidence) = disk(facts, idle) {
@@ -244,7 +248,7 @@ fn neither(facts: &Facts) -> (Bound, Confidence) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::{Disk, Said, Wire};
+    use super::super::facts::{Disk, Wire};
     use super::*;
     use proptest::prelude::*;
 
