@@ -220,10 +220,11 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
-        // Where more rounds may follow, a budget ends the run, and the first rounds are no longer than usual.
+        // Where more rounds may follow, a budget ends the run, and the first rounds leave room for them.
         let usual = BUDGET * urls.len() as u32;
-        let budget =
-            self.budget.map_or(usual, |budget| if until.is_some() { budget.min(usual) } else { budget });
+        let budget = self
+            .budget
+            .map_or(usual, |budget| if until.is_some() { (budget / 4).min(usual) } else { budget });
         let budget = (!asked).then_some(budget);
         Ok(RunSpec {
             experiment: info.name.to_owned(),

@@ -43,6 +43,12 @@ impl Rule {
     /// After how many rounds the run was looked at, as a clause; nothing where that was once.
     pub fn looked(&self) -> Option<String> {
         let (looks, look) = self.looks?;
+        if look == 1 {
+            return Some(format!(
+                "at the first look, after {} rounds, and at all that follow",
+                looks.rounds(1)
+            ));
+        }
         let at: Vec<String> = (1..=look).map(|look| looks.rounds(look).to_string()).collect();
         Some(format!("at looks after {} rounds, all of which hold together", list(&at)))
     }

@@ -304,10 +304,13 @@ fn planned(
     };
     let further = spec.until.map_or_else(String::new, |until| {
         let margin = (until.margin * 1e4).round() / 100.0;
-        format!(" (and further ones, {} at most, until all is settled to {margin} %)", until.max_rounds)
+        format!(
+            "; then further ones, {} at most in all, until all is settled to {margin} %",
+            until.max_rounds
+        )
     });
     let mut text = format!(
-        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds{further}, {time}",
+        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}{further}",
         spec.experiment,
         names.join(", "),
         units::count(available as u64),
