@@ -150,19 +150,21 @@ impl<'a> Worker<'a> {
             self.session = Some(session);
         }
         let most = self.quota.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
-        let until = self.shared.duration.map(|duration| Instant::now() + duration / WARMUP_TIME_PART);
+        let began = Instant::now();
+        let until = self.shared.duration.map(|duration| began + duration / WARMUP_TIME_PART);
         while self.outcome.warmup < most && !self.stopped() {
             self.transaction.draw();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.warmup += self.shared.pipeline;
             self.outcome.done.completed += self.shared.pipeline;
-            let over = match (&self.shared.warmth, until) {
-                (Some(warmth), _) => warmth.done(self.shared.pipeline, Instant::now()),
-                (None, Some(until)) => Instant::now() >= until,
-                (None, None) => false,
-            };
-            if over {
+            let Some(until) = until else { continue };
+            let now = Instant::now();
+            let even =
+                self.shared.warmth.as_ref().is_none_or(|warmth| {
+                    warmth.done(self.shared.pipeline, now) || now >= began + warmth.most()
+                });
+            if now >= until && even {
                 break;
             }
         }

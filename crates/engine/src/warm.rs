@@ -1,9 +1,10 @@
 //! How long a long trial warms up: until its throughput no longer changes.
 //!
 //! Short trials warm up for a part of their requests or time, as they always did: there is no room to see more in them. In a
-//! trial of a second or more all clients count what they complete into common windows; when the last windows are as fast
-//! as those before them, or three tenths of the trial's time are over, all of them end warming up at once.
+//! trial of a second or more all clients count what they complete into common windows, and each that has warmed up for a tenth of the
+//! time goes on until the last windows are as fast as those before them, for three tenths at most.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,20 +12,20 @@ use std::time::{Duration, Instant};
 const LEAST: Duration = Duration::from_secs(1);
 /// A window is this part of the trial's time.
 const WINDOW_PART: u32 = 50;
-/// Warming up takes a tenth of it at least, in windows, as in a short trial, …
-const FEWEST: usize = 5;
-/// … and three tenths at most.
-const MOST: usize = 15;
 /// So many windows are held against as many before them, …
 const HELD: usize = 3;
 /// … and are as fast where they differ by no more than this.
 const SAME: f64 = 0.05;
+/// Three tenths of the trial's time: how long a client warms up at most.
+const MOST: u32 = 15;
+/// Windows counted from the first client's first transaction: what connects later than that is not waited for.
+const COUNTED: usize = 64;
 
 /// What all clients of a trial count into while they warm up.
 pub(crate) struct Warmth {
-    began: Instant,
+    began: OnceLock<Instant>,
     window: Duration,
-    windows: [AtomicU64; MOST + 1],
+    windows: [AtomicU64; COUNTED],
     over: AtomicBool,
 }
 
@@ -32,19 +33,27 @@ impl Warmth {
     /// `None` for a trial that is too short.
     pub(crate) fn of(duration: Duration) -> Option<Self> {
         (duration >= LEAST).then(|| Self {
-            began: Instant::now(),
+            began: OnceLock::new(),
             window: duration / WINDOW_PART,
-            windows: [const { AtomicU64::new(0) }; MOST + 1],
+            windows: [const { AtomicU64::new(0) }; COUNTED],
             over: AtomicBool::new(false),
         })
     }
 
-    /// Counts what was completed; true once warming up is over.
+    /// The longest that a client warms up from its own beginning.
+    pub(crate) fn most(&self) -> Duration {
+        self.window * MOST
+    }
+
+    /// Counts what was completed; true once throughput has become even.
     pub(crate) fn done(&self, completed: u64, now: Instant) -> bool {
-        let at = now.saturating_duration_since(self.began).as_nanos() / self.window.as_nanos().max(1);
-        let at = (at as usize).min(MOST);
-        self.windows[at].fetch_add(completed, Ordering::Relaxed);
-        if at >= MOST || (at >= FEWEST && self.even(at)) {
+        let began = *self.began.get_or_init(|| now);
+        let at = now.saturating_duration_since(began).as_nanos() / self.window.as_nanos().max(1);
+        let at = at as usize;
+        if let Some(window) = self.windows.get(at) {
+            window.fetch_add(completed, Ordering::Relaxed);
+        }
+        if at >= COUNTED || self.even(at) {
             self.over.store(true, Ordering::Relaxed);
         }
         self.over.load(Ordering::Relaxed)
@@ -67,24 +76,24 @@ impl Warmth {
 mod tests {
     use super::*;
 
-    /// In which window warming up ends, when each of these is the throughput of one.
-    fn ends(rates: impl Fn(usize) -> u64) -> usize {
+    /// In which window throughput is found even, when each of these is that of one.
+    fn even_in(rates: impl Fn(usize) -> u64) -> usize {
         let warmth = Warmth::of(Duration::from_secs(5)).expect("it is long enough");
-        let moment = |window: usize| warmth.began + warmth.window * window as u32 + warmth.window / 2;
-        (0..=MOST).find(|window| warmth.done(rates(*window), moment(*window))).expect("it ends")
+        let began = Instant::now();
+        let moment = |window: usize| began + warmth.window * window as u32;
+        (0..=COUNTED).find(|window| warmth.done(rates(*window), moment(*window))).expect("it ends")
     }
 
     #[test]
     fn it_ends_when_throughput_no_longer_changes() {
-        assert_eq!(ends(|_| 1_000), 2 * HELD);
-        let late = ends(|window| if window < 4 { 400 } else { 1_000 });
-        assert_eq!(late, 10);
+        assert_eq!(even_in(|_| 1_000), 2 * HELD);
+        assert_eq!(even_in(|window| if window < 4 { 400 } else { 1_000 }), 10);
     }
 
     #[test]
-    fn it_ends_after_three_tenths_whatever_happens() {
-        assert_eq!(ends(|window| 100 << window), MOST);
-        assert_eq!(ends(|_| 0), MOST);
+    fn it_ends_whatever_happens() {
+        assert_eq!(even_in(|window| 100 + (window as u64).pow(6)), COUNTED);
+        assert_eq!(even_in(|_| 0), COUNTED);
     }
 
     #[test]

@@ -134,18 +134,16 @@ impl<'a> Ground<'a> {
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
             return Err(Error::new(ErrorKind::Internal, format!("no interval: {}", verdict.reason)));
         };
-        let suspects = run.trials.iter().filter(|trial| match &trial.outcome {
-            Outcome::Measured(measured) => kurabe_report::attribution::suspect(measured).is_some(),
-            Outcome::Failed { .. } => false,
-        });
-        let disturbed: std::collections::BTreeSet<u32> = suspects.map(|trial| trial.round).collect();
+        let disturbed = disturbed(&run);
+        let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
         let called = matches!(verdict.result, VerdictResult::Faster | VerdictResult::Slower);
         Ok(Tally {
             all: 1,
             called: u64::from(called),
             reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Slower),
-            covered: u64::from(low.ln() <= -truth && -truth <= high.ln()),
-            disturbed: disturbed.len() as u64,
+            covered,
+            quiet: u64::from(!disturbed),
+            covered_quiet: covered * u64::from(!disturbed),
             detectable: verdict.detectable.unwrap_or(0.0).ln_1p(),
             truth: -truth,
         })
@@ -271,4 +269,21 @@ fn record(target: &Target) -> TargetRecord {
         facts: target.facts.clone(),
         publishing: None,
     }
+}
+
+/// Whether the machine worked for others while a comparison was made: a tenth of its processors' time, or a twentieth of it
+/// given away by the machine below, over all its trials. One of them is too short for counters of a hundredth of a second.
+fn disturbed(run: &Run) -> bool {
+    let seen = run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => measured.observed.as_deref(),
+        Outcome::Failed { .. } => None,
+    });
+    let (mut others, mut steal, mut time) = (0.0, 0.0, 0.0);
+    for observed in seen {
+        let here = observed.wall_ns as f64 * observed.host.cpus.len() as f64;
+        others += observed.others_cpu_ns() as f64;
+        steal += observed.steal() * here;
+        time += here;
+    }
+    others >= 0.1 * time || steal >= 0.05 * time
 }
