@@ -103,7 +103,7 @@ fn trials(
 ) -> Vec<WireUse> {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: "it".to_owned(), driver, facts, claims: true, refused: None }];
+    let targets = [Target { name: "it".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
     let experiment = registry::find(experiment).unwrap();
     let info = experiment.info();
     let given = |name: &str| axes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
@@ -126,6 +126,7 @@ fn trials(
         arrivals: None,
         slo_ns: None,
         durability: None,
+        cache: None,
         until: None,
     };
     let cells = cells(experiment, &spec, &targets).unwrap();

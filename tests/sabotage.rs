@@ -281,6 +281,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        cache: None,
         own: None,
         until: None,
     };
@@ -288,7 +289,8 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let facts = inner.describe().unwrap();
     let first_table = Arc::default();
     let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
-    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None }];
+    let targets =
+        [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {
         experiment,

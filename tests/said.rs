@@ -84,6 +84,7 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        cache: None,
         until: None,
         own: None,
     }
@@ -94,7 +95,8 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let experiment = registry::find(&spec.experiment).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: "target".to_owned(), driver, facts, claims: true, refused: None }];
+    let targets =
+        [Target { name: "target".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
     let mut cells = cells(experiment, spec, &targets).unwrap();
     cells.retain(|cell| !cell.repeat);
     let read = Arc::new(Mutex::new(Vec::new()));

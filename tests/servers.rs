@@ -2,11 +2,13 @@
 //! leaves behind, which is nothing.
 
 mod anonymous;
+mod cache;
 mod cells;
 pub(crate) mod common;
 mod connections;
 mod disk;
 mod ends;
+mod footprint;
 mod load;
 mod memory;
 mod reach;

@@ -3,6 +3,10 @@
 /// Every collection's name starts with this; a driver refuses to touch anything else.
 pub const NAMESPACE_PREFIX: &str = "kurabe_";
 
+/// What stands in the name of a collection that lies in a cache in front of the store, between what is the collection's
+/// own and the name of the cache.
+const IN_CACHE: &str = "_in_";
+
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
@@ -54,6 +58,16 @@ impl Collection {
         Self { name: name.into(), fields, key, indexes: Vec::new() }
     }
 
+    /// The name of a collection that lies in this cache.
+    pub fn name_in_cache(name: &str, cache: &str) -> String {
+        format!("{name}{IN_CACHE}{cache}")
+    }
+
+    /// The cache that a collection of this name lies in; `None`: in the store itself, as all do where there is no cache.
+    pub fn cache_of(name: &str) -> Option<&str> {
+        name.rsplit_once(IN_CACHE).map(|(_, cache)| cache)
+    }
+
     /// Whether the name is one that Kurabe gives: what a driver checks before it makes or removes anything.
     pub fn name_is_ours(name: &str) -> bool {
         name.len() <= 60
@@ -67,6 +81,14 @@ impl Collection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_says_which_cache_its_collection_lies_in() {
+        let name = Collection::name_in_cache("kurabe_0_aside_1000", "as_is");
+        assert!(Collection::name_is_ours(&name));
+        assert_eq!(Collection::cache_of(&name), Some("as_is"));
+        assert_eq!(Collection::cache_of("kurabe_0_session_1000_blob_none_binary_text_r"), None);
+    }
 
     #[test]
     fn only_plain_names_with_our_prefix_are_ours() {

@@ -163,6 +163,15 @@ pub trait Session: Send {
         None
     }
 
+    /// What the server counts of the cache in which the collection lies.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where it is no cache, or none that counts; the server's error.
+    fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
+        let _ = collection;
+        Err(Error::unsupported("this is no cache that counts what it is asked"))
+    }
+
     /// Gives a prepared operation back, on the server too where it keeps one.
     ///
     /// # Errors
@@ -214,6 +223,19 @@ pub trait Namespace: Send {
     /// # Errors
     /// The server's error.
     fn finish(&mut self) -> Result<()>;
+}
+
+/// What a cache counts, since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Requests for a value that was there.
+    pub hits: u64,
+    /// Requests for one that was not.
+    pub misses: u64,
+    /// Values thrown out to make room.
+    pub evictions: u64,
+    /// Values that it holds now.
+    pub items: u64,
 }
 
 /// Names a prepared operation within its session. The number is the driver's own.

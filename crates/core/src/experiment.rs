@@ -3,6 +3,7 @@
 use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
 use crate::error::{Error, Result};
+use crate::figure::Figure;
 use crate::operation::Operation;
 use std::time::Duration;
 
@@ -116,6 +117,11 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Which connections' cost to the server is asked; `None` where that is not the question.
+    fn footprint(&self) -> Option<Footprint> {
+        None
+    }
+
     /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
     /// and its service time is that of them all.
     fn pipeline(&self) -> u64 {
@@ -170,6 +176,21 @@ pub trait Workload: Send + Sync {
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
     fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked>;
+
+    /// Figures of the trial that [`Workload::after`] has just checked which not every trial has.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+}
+
+/// Connections whose cost to the server a trial asks. A server that is ours is started anew before such a trial: many
+/// keep what they needed once for their next connections, so that an earlier trial's would cost this one's nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Footprint {
+    /// So many, opened beside the clients' own once these have warmed up, that stand idle until the trial ends.
+    Idle(usize),
+    /// Those of the clients, which work.
+    Clients,
 }
 
 /// Which client a transaction belongs to.
@@ -219,6 +240,9 @@ pub trait Transaction: Send {
         let _ = session;
         Ok(())
     }
+
+    /// The measured phase begins: what there was before was warm-up, which is in no figure.
+    fn warmed_up(&mut self) {}
 
     /// Chooses what the next `run` asks for and makes what it writes: what in an application is there already when
     /// the request begins, so it is not timed.

@@ -14,6 +14,8 @@ pub enum Unit {
     Bytes,
     /// Things.
     Count,
+    /// A part of something, from 0 to 1.
+    Share,
 }
 
 /// A figure of one trial: where it says nothing else, the mean over its measured transactions.
@@ -84,6 +86,49 @@ pub const UPDATE: &str = "update";
 /// The part of a request of `webapp` that searches the postal codes.
 pub const SEARCH: &str = "search";
 
+/// What a server held with all connections of a trial open.
+pub const MEMORY: &str = "memory";
+/// By how much that was more than just before they were opened.
+pub const MEMORY_ADDED: &str = "added";
+/// [`MEMORY_ADDED`] for each connection.
+pub const MEMORY_EACH: &str = "each";
+/// The part of [`MEMORY_ADDED`] that is no other process's, for each connection.
+pub const PRIVATE_EACH: &str = "private each";
+/// Processes of the server with all connections open.
+pub const PROCESSES: &str = "processes";
+/// How many of them came with the connections.
+pub const PROCESSES_ADDED: &str = "processes added";
+/// Threads of the server with all connections open.
+pub const THREADS: &str = "threads";
+/// How many of them came with the connections.
+pub const THREADS_ADDED: &str = "threads added";
+
+/// The share of reads that the cache answered.
+pub const HIT_RATIO: &str = "hit ratio";
+/// The same as the cache itself counted it.
+pub const HITS_TOLD: &str = "as told";
+/// A read that the cache answered.
+pub const HIT: &str = "hit";
+/// A read that it did not.
+pub const MISS: &str = "miss";
+/// To change a record in the store.
+pub const CHANGE: &str = "change";
+/// To deal with the cache after that.
+pub const AFTER_CHANGE: &str = "then cache";
+/// Reads that gave an older version.
+pub const STALE: &str = "stale";
+/// The same as a share of all reads.
+pub const STALE_SHARE: &str = "stale share";
+/// Values that the cache threw out.
+pub const EVICTIONS: &str = "evictions";
+/// Copies that the cache refused to take.
+pub const REFUSED: &str = "refused";
+/// Values in the cache.
+pub const CACHED: &str = "cached";
+
+/// Figures that have a chart of their own, along the experiment's chart axis.
+pub const CHARTED: [&str; 1] = [MEMORY];
+
 /// All figures that this version knows, in the order in which they are shown.
 pub static FIGURES: &[FigureInfo] = &[
     FigureInfo { name: CONNECT, about: "until a new connection was ready" },
@@ -114,6 +159,36 @@ pub static FIGURES: &[FigureInfo] = &[
         about: "of the mean request, to search the postal codes, which one in 10 does",
     },
     FigureInfo { name: WAIT, about: "until the pool had a connection to give" },
+    FigureInfo {
+        name: MEMORY,
+        about: "resident memory of the server's processes with all connections open, a page that several share divided \
+                among them (PSS); of the client's own where the database is in it; without what the kernel holds for \
+                sockets and page tables",
+    },
+    FigureInfo { name: MEMORY_ADDED, about: "by how much that was more than just before they were opened" },
+    FigureInfo { name: MEMORY_EACH, about: "the same for each connection" },
+    FigureInfo { name: PRIVATE_EACH, about: "of that, what no other process has" },
+    FigureInfo { name: PROCESSES, about: "of the server, with all connections open" },
+    FigureInfo { name: PROCESSES_ADDED, about: "how many of them came with the connections" },
+    FigureInfo { name: THREADS, about: "of the server, with all connections open" },
+    FigureInfo { name: THREADS_ADDED, about: "how many of them came with the connections" },
+    FigureInfo { name: HIT_RATIO, about: "the share of reads that the cache answered" },
+    FigureInfo { name: HITS_TOLD, about: "the same as the cache itself counted it" },
+    FigureInfo { name: HIT, about: "mean time of a read that the cache answered" },
+    FigureInfo {
+        name: MISS,
+        about: "mean time of a read that it did not: asked, the store read, the cache filled",
+    },
+    FigureInfo { name: CHANGE, about: "mean time to change a record in the store" },
+    FigureInfo { name: AFTER_CHANGE, about: "and to remove or replace its copy in the cache" },
+    FigureInfo {
+        name: STALE,
+        about: "reads in a trial that gave an older version than one whose write had been acknowledged when they began",
+    },
+    FigureInfo { name: STALE_SHARE, about: "the same as a share of all reads" },
+    FigureInfo { name: EVICTIONS, about: "values that the cache threw out in a trial to make room" },
+    FigureInfo { name: REFUSED, about: "copies that it refused to take, having no room at that moment" },
+    FigureInfo { name: CACHED, about: "values in the cache at the end" },
 ];
 
 /// What is known of a name.

@@ -30,6 +30,8 @@ pub enum Endpoint {
         /// Where their database does, where they say; `None` where it works within them.
         database: Option<Box<Endpoint>>,
     },
+    /// Servers that work together, such as a store and the caches in front of it: looked at as one.
+    Together(Vec<Endpoint>),
 }
 
 impl Endpoint {
@@ -44,6 +46,7 @@ impl Endpoint {
             Self::Tiers { applications, database } => {
                 applications.iter().chain(database.as_deref()).all(Self::is_here)
             }
+            Self::Together(servers) => servers.iter().all(Self::is_here),
         }
     }
 }
@@ -58,6 +61,29 @@ pub trait Observer: Send + Sync {
         let _ = witness;
         self.begin(endpoint)
     }
+
+    /// What the server's processes hold at this moment; this process itself where the database is in it. The reason, as
+    /// a clause, where they cannot be seen.
+    ///
+    /// # Errors
+    /// That reason.
+    fn holding(&self, endpoint: &Endpoint) -> Result<Holding, String> {
+        let _ = endpoint;
+        Err("nobody looked".to_owned())
+    }
+}
+
+/// What the processes of a server hold at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Processes.
+    pub processes: u64,
+    /// Threads of all of them.
+    pub threads: u64,
+    /// Resident memory in bytes, a page that several processes share divided among them (PSS).
+    pub memory_bytes: u64,
+    /// The part of it that no other process has.
+    pub private_bytes: u64,
 }
 
 /// One trial under watch.

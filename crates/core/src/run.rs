@@ -46,6 +46,9 @@ pub struct RunSpec {
     /// The durability class that every target was made to have; `None`, and not written: each as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityClass>,
+    /// The cache in front of every target, its password left out; `None`, and not written: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
     /// The workload, where the user wrote it; `None`, and not written: a built-in experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnWorkload>,

@@ -5,6 +5,7 @@
 
 mod account;
 pub mod application;
+pub mod cached;
 pub mod caution;
 mod charset;
 pub mod couchdb;

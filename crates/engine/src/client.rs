@@ -203,6 +203,7 @@ impl<'a> Worker<'a> {
         self.outcome.connections = Connections::default();
         let retries = self.transaction.retries();
         let before = Parts::of(self.transaction.parts());
+        self.transaction.warmed_up();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
             let mut paced = Box::new(Paced::new());

@@ -7,6 +7,7 @@ mod clock;
 mod connections;
 mod curve;
 pub mod event;
+mod footprint;
 mod gate;
 mod highest;
 pub mod house;

@@ -20,7 +20,12 @@ pub struct Target {
     pub claims: bool,
     /// Why nothing is measured on it at all, such as a durability class that it cannot have.
     pub refused: Option<String>,
+    /// Starts its server anew, on the same data and address, and returns when it answers; `None` where it is not ours.
+    pub renew: Option<Renew>,
 }
+
+/// What [`Target::renew`] is.
+pub type Renew = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// The spec's axis values beside what the experiment says of each axis, in the experiment's order.
 ///
@@ -71,6 +76,11 @@ fn cell(
             let reason = "in an open loop each arrival is one request, so that none are sent together";
             (Some(reason.to_owned()), workload.stored_bytes())
         }
+        Ok(workload) if workload.footprint().is_some() && Load::of(&axes) == Load::Highest => {
+            // Those after the first would find what the first one's connections had needed.
+            let reason = "the highest rate takes several trials, and what connections cost is asked of one";
+            (Some(reason.to_owned()), workload.stored_bytes())
+        }
         Ok(workload) => (unavailable(&workload.demand(), target), workload.stored_bytes()),
         Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.to_string()), None),
         Err(error) => return Err(error),
@@ -100,6 +110,31 @@ pub fn workload(
     } else {
         experiment.workload(axes, &dataset)
     }
+}
+
+/// Whether any cell asks what connections cost the server.
+///
+/// # Errors
+/// As for [`cells`].
+pub fn asks_footprint(experiment: &dyn Experiment, spec: &RunSpec) -> Result<bool> {
+    any(experiment, spec, |workload| u64::from(workload.footprint().is_some())).map(|asks| asks > 0)
+}
+
+/// The most connections that any cell needs at once, as far as no target has a say in it.
+///
+/// # Errors
+/// As for [`cells`].
+pub fn connections(experiment: &dyn Experiment, spec: &RunSpec) -> Result<u64> {
+    any(experiment, spec, |workload| workload.demand().connections)
+}
+
+/// The most of something over all cells that a target could have.
+fn any(experiment: &dyn Experiment, spec: &RunSpec, of: impl Fn(&dyn Workload) -> u64) -> Result<u64> {
+    let dataset = dataset(spec, 0);
+    let workloads = product(&axes(experiment, spec)?)
+        .into_iter()
+        .filter_map(|cell| experiment.workload(&cell, &dataset).ok());
+    Ok(workloads.map(|workload| of(&*workload)).max().unwrap_or(0))
 }
 
 /// Why the target cannot do what a cell demands; `None` where it can.

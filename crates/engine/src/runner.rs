@@ -228,6 +228,11 @@ impl Runner<'_> {
         let around = Instant::now();
         let target = &self.targets[cell.target];
         let workload = plan::workload(self.experiment, self.spec, cell.target, target, &cell.axes)?;
+        if let (Some(_), Some(renew)) = (workload.footprint(), &target.renew) {
+            // What was loaded may go with the server's process, and the connections do.
+            *house = None;
+            renew().map_err(|error| error.context("starting the server anew"))?;
+        }
         let house = match house {
             Some(house) => house,
             None => house.insert(House::open(target, cell.target, self.targets.len(), self.run)?),

@@ -5,6 +5,7 @@ use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::connections::Connections;
 use crate::curve::{self, Curve};
+use crate::footprint::Asked;
 use crate::gate::Gate;
 use crate::open::Paced;
 use crate::parts::Parts;
@@ -12,8 +13,8 @@ use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::experiment::{Checked, Client, Done, OperationInfo, Stop, Transaction, Workload};
-use kurabe_core::figure;
+use kurabe_core::experiment::{Checked, Client, Done, Footprint, OperationInfo, Stop, Transaction, Workload};
+use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
@@ -123,7 +124,7 @@ impl Trial<'_> {
         if let Some(pool) = shared.pool {
             pool.close();
         }
-        let Ended { outcomes, cpu, mut observed } = ran?;
+        let Ended { outcomes, cpu, mut observed, footprint } = ran?;
         if let (Some(asking), Some(observed)) = (asking, &mut observed) {
             asking.finish(observed);
         }
@@ -141,6 +142,8 @@ impl Trial<'_> {
                 Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into()
             );
         }
+        // A client that failed says more than a server that could not be seen.
+        let footprint = footprint?;
         let checked = check(&figures.done)?;
         let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, figures.completed));
         let Paced { response, lag, backlog, dropped, last_end } = figures.paced;
@@ -177,6 +180,8 @@ impl Trial<'_> {
                 figures.connections.figures(),
                 figures.parts.figures(figures.completed),
                 tiers.unwrap_or_default(),
+                footprint,
+                self.workload.figures(),
             ]
             .concat(),
         })
@@ -199,6 +204,11 @@ impl Trial<'_> {
     }
 
     fn run_clients(&self, shared: &Shared<'_>, clients: usize, asking: Option<&mut Asking>) -> Result<Ended> {
+        let asks = |which: fn(&Footprint) -> bool| self.workload.footprint().filter(which);
+        let ask = |what: Option<Footprint>| {
+            what.map_or(Ok(None), |what| Asked::begin(what, self.driver, self.observer))
+        };
+        let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(clients);
             let mut refused = None;
@@ -230,6 +240,14 @@ impl Trial<'_> {
                 }
             }
             shared.gate.wait_for_reports(threads.len());
+            if refused.is_none() && !shared.stop.load(Ordering::Relaxed) {
+                let idle = ask(asks(|what| matches!(what, Footprint::Idle(_))));
+                let opened = idle.and_then(|idle| {
+                    asked = asked.take().or(idle);
+                    asked.as_mut().map_or(Ok(()), |asked| asked.open(self.options))
+                });
+                refused = opened.err();
+            }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
             let mut asking = asking.filter(|_| !abandon);
             if let Some(asking) = &mut asking {
@@ -260,6 +278,7 @@ impl Trial<'_> {
             if let Some(asking) = &mut asking {
                 asking.end();
             }
+            let footprint = asked.filter(|_| !abandon).map_or(Ok(Vec::new()), |asked| asked.end(clients));
             shared.finish.open(Duration::ZERO);
             let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
             if let Some(error) = refused {
@@ -272,7 +291,7 @@ impl Trial<'_> {
                         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
                 })
                 .collect();
-            Ok(Ended { outcomes: outcomes?, cpu, observed })
+            Ok(Ended { outcomes: outcomes?, cpu, observed, footprint })
         })
     }
 }
@@ -283,6 +302,8 @@ struct Ended {
     /// CPU time of the whole process.
     cpu: Duration,
     observed: Option<Observation>,
+    /// What the connections cost the server, where that is asked.
+    footprint: Result<Vec<Figure>>,
 }
 
 /// Runs a client; a panic in it (some drivers have them) fails the trial and nothing else.

@@ -93,6 +93,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         arrivals: None,
         slo_ns: None,
         durability: None,
+        cache: None,
         own: None,
         until: None,
         seed: 5,
@@ -102,7 +103,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         driver = Box::new(Around::new(driver, Forgetful::default));
     }
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: url.to_owned(), driver, facts, claims: true, refused: None }];
+    let targets = [Target { name: url.to_owned(), driver, facts, claims: true, refused: None, renew: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {
         experiment,

@@ -2,10 +2,12 @@
 
 mod answer;
 mod bind;
+pub mod cache;
 pub mod codec;
 mod connect;
 pub mod content;
 mod fill;
+mod footprint;
 pub mod ident;
 mod kv;
 pub mod own;

@@ -13,6 +13,8 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::bind::BindParameters,
     &crate::connect::ConnectionCost,
     &crate::webapp::WebApplication,
+    &crate::footprint::ConnectionFootprint,
+    &crate::cache::CacheAside,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or the user's own.

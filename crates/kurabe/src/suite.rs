@@ -7,8 +7,9 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::own::OwnWorkload;
 use kurabe_core::run::RunSpec;
+use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
-use kurabe_experiments::{own, registry};
+use kurabe_experiments::{cache, own, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,6 +44,7 @@ pub(crate) struct Request {
     until: Option<String>,
     margin: Option<f64>,
     max_rounds: Option<u64>,
+    cache: Option<String>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -126,6 +128,9 @@ impl Request {
         if let Some(name) = text("arrivals") {
             self.arrivals = Some(arrivals(name)?);
         }
+        if let Ok(Some(url)) = matches.try_get_one::<String>("cache") {
+            self.cache = Some(url.clone());
+        }
         if let Some(name) = text("durability") {
             self.durability = Some(DurabilityClass::parse(name).map_err(|e| e.context("--durability"))?);
         }
@@ -143,6 +148,11 @@ impl Request {
     /// The target URLs as given, passwords and all: to open them, not to show them.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
+    }
+
+    /// The URL of the cache in front of the targets as given, password and all.
+    pub(crate) fn cache_url(&self) -> Option<String> {
+        self.cache.clone()
     }
 
     /// The spec, with defaults for all that was not said; the targets in it are without passwords.
@@ -220,6 +230,11 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
+        if self.cache.is_some() && info.name != cache::NAME {
+            return Err(Error::usage(format!("{} has no cache in front of its targets", info.name))
+                .hint(format!("--cache goes with {}", cache::NAME)));
+        }
+        let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
         // Where more rounds may follow, a budget ends the run, and the first rounds leave room for them.
         let usual = BUDGET * urls.len() as u32;
         let budget = self
@@ -243,6 +258,7 @@ impl Request {
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             durability: self.durability,
+            cache,
             own: self.own.clone(),
             until,
         })
@@ -315,7 +331,7 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "experiment",
     "targets",
     "axes",
@@ -332,6 +348,7 @@ const KEYS: [&str; 16] = [
     "until",
     "margin",
     "max-rounds",
+    "cache",
 ];
 
 /// Reads a suite; `own` is the workload that it describes, where it does.
@@ -406,6 +423,7 @@ fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
     if let Some(name) = table.get("arrivals") {
         request.arrivals = Some(arrivals(&word(name, "arrivals")?)?);
     }
+    request.cache = table.get("cache").map(|url| word(url, "cache")).transpose()?;
     request.durability = table
         .get("durability")
         .map(|name| DurabilityClass::parse(&word(name, "durability")?).map_err(|e| e.context("durability")))

@@ -2,15 +2,19 @@
 
 use crate::observers;
 use crate::output::Output;
-use kurabe_core::driver::{Driver, DurabilityClass, ServerFacts};
+use kurabe_core::driver::{Driver, DurabilityClass, ServerFacts, Setting};
+use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::run::TargetRecord;
+use kurabe_core::run::{RunSpec, TargetRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_engine::plan::Target;
+use kurabe_drivers::cached::{Cache, Cached};
+use kurabe_engine::plan::{self, Renew, Target};
+use kurabe_experiments::cache::{self, CacheWish};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The scheme of a throwaway server: `up:postgres`.
 const UP: &str = "up";
@@ -25,14 +29,74 @@ pub(crate) struct Opened {
     pub(crate) reached: Vec<TargetUrl>,
     /// Servers that an observer on their own host looks at.
     pub(crate) observers: Vec<(Endpoint, Remote)>,
-    servers: Vec<Server>,
+    servers: Vec<Arc<Server>>,
+    /// Caches of others' that are claimed already, by their URLs.
+    shared: HashSet<String>,
+}
+
+/// How long a copy in a throwaway cache lives, in seconds, where nothing else is said.
+const CACHE_TTL: &str = "3600";
+
+/// What a run wishes of its targets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wish {
+    /// What every acknowledged write must survive.
+    pub(crate) durability: Option<DurabilityClass>,
+    /// Connections that throwaway servers must have room for, where their own default has less.
+    pub(crate) connections: u64,
+    /// The cache in front of every target, as given.
+    pub(crate) cache: Option<String>,
+    /// The caches that the experiment's cells need in front of each target; empty where it is not about caches.
+    pub(crate) caches: Vec<CacheWish>,
+}
+
+impl Wish {
+    /// What a run of this spec wishes. `cache` is the cache as given, password and all.
+    pub(crate) fn of(experiment: &dyn Experiment, spec: &RunSpec, cache: Option<&str>) -> Result<Self> {
+        let caches = if experiment.info().name == cache::NAME { cache::wishes(spec) } else { Vec::new() };
+        Ok(Self {
+            durability: spec.durability,
+            connections: plan::connections(experiment, spec)?,
+            cache: cache.map(str::to_owned),
+            caches,
+        })
+    }
 }
 
 impl Opened {
+    /// The caches in front of one target: a throwaway server for each room, or the one that there is as it is.
+    fn caches(&mut self, url: &TargetUrl, wish: &Wish, output: &Output) -> Result<Vec<Cache>> {
+        let throwaway = url.scheme == UP;
+        // How much room another's cache has is not ours to choose, and one of ours was not there before.
+        let fitting = wish.caches.iter().filter(|wanted| wanted.room.is_some() == throwaway);
+        let mut caches = Vec::new();
+        for wanted in fitting {
+            let reached = if throwaway {
+                let mut server = up_options(url, wish.connections)?;
+                server.room = wanted.room;
+                output.note(&format!("starting a throwaway {} as cache {} …", url.path, wanted.name));
+                let server = Arc::new(start(url, &server)?);
+                let mut reached = TargetUrl::parse(server.url())?;
+                reached.options.extend(driver_options(url));
+                reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
+                self.servers.push(server);
+                reached
+            } else {
+                url.clone()
+            };
+            let (driver, mut facts, _) = open_one(&reached, None).map_err(|error| error.context(url))?;
+            facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
+            let claims = throwaway || self.shared.insert(reached.to_string());
+            caches.push(Cache { name: wanted.name.clone(), driver, facts, ours: throwaway, claims });
+        }
+        Ok(caches)
+    }
+
     /// Stops the throwaway servers and removes what they wrote.
     pub(crate) fn close(self, output: &Output) {
         drop(self.targets);
-        for server in self.servers {
+        // With the targets went what else holds them.
+        for server in self.servers.into_iter().filter_map(Arc::into_inner) {
             if let Err(error) = server.stop() {
                 output.warning(&error.to_string());
             }
@@ -46,7 +110,8 @@ impl Opened {
 ///
 /// # Errors
 /// Where one cannot be used; the message begins with the target.
-pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output: &Output) -> Result<Opened> {
+pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Opened> {
+    let Wish { durability, connections, .. } = *wish;
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     let mut parsed = whole.clone();
     let observers: Vec<Option<String>> = parsed.iter_mut().map(observers::taken).collect();
@@ -60,11 +125,18 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
         reached: Vec::new(),
         observers: Vec::new(),
         servers: Vec::new(),
+        shared: HashSet::new(),
     };
     let mut seen = HashSet::new();
+    let cache = wish.cache.as_deref().map(TargetUrl::parse).transpose()?;
+    if let Some(cache) = &cache {
+        check_cache(cache)?;
+    }
     for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
+        let mut renew = None;
         let reached = if url.scheme == UP {
-            let server = up(&url, durability, output)?;
+            let server = Arc::new(up(&url, durability, connections, output)?);
+            renew = Some(renewal(&server));
             let mut reached = TargetUrl::parse(server.url())?;
             reached.options.extend(driver_options(&url));
             opened.servers.push(server);
@@ -72,13 +144,22 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
         } else {
             url.clone()
         };
-        let (driver, facts, refused) = open_one(&reached, durability).map_err(|error| error.context(&url))?;
+        let (mut driver, mut facts, refused) =
+            open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if let Some(observer) = observer {
             let observer =
                 observers::named(&observer, &driver.endpoint()).map_err(|error| error.context(&url))?;
             opened.observers.push((driver.endpoint(), observer));
         }
         let claims = seen.insert(reached.to_string());
+        if !wish.caches.is_empty() {
+            let caches = match &cache {
+                Some(cache) => opened.caches(cache, wish, output)?,
+                None => Vec::new(),
+            };
+            Cached::add_facts(&mut facts, &caches);
+            driver = Box::new(Cached::new(driver, caches));
+        }
         opened.records.push(TargetRecord {
             name: name.clone(),
             url: whole.to_string(),
@@ -87,7 +168,7 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, refused });
+        opened.targets.push(Target { name, driver, facts, claims, refused, renew });
     }
     Ok(opened)
 }
@@ -98,7 +179,7 @@ pub(crate) fn open(urls: &[String], durability: Option<DurabilityClass>, output:
 /// Where this program was built without it.
 pub(crate) fn null() -> Result<Target> {
     let (driver, facts, refused) = open_one(&TargetUrl::parse("null:")?, None)?;
-    Ok(Target { name: "null".to_owned(), driver, facts, claims: true, refused })
+    Ok(Target { name: "null".to_owned(), driver, facts, claims: true, refused, renew: None })
 }
 
 /// A driver, what its server says of itself, and why it cannot have the durability class asked for, where it cannot.
@@ -149,19 +230,53 @@ pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
 
 /// Starts a throwaway server: with the settings that a durability class takes, if one is asked for. Options that its driver
 /// does not know are settings of the server, and go before those.
-pub(crate) fn up(url: &TargetUrl, durability: Option<DurabilityClass>, output: &Output) -> Result<Server> {
+pub(crate) fn up(
+    url: &TargetUrl,
+    durability: Option<DurabilityClass>,
+    connections: u64,
+    output: &Output,
+) -> Result<Server> {
+    let mut options = up_options(url, connections)?;
+    options.durability = durability.map(|class| class.name().to_owned());
+    output.note(&format!("starting a throwaway {} …", url.path));
+    start(url, &options)
+}
+
+fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {
+    kurabe_testbed::start(&url.path, options).map_err(|error| not_started(&error))
+}
+
+/// How a throwaway server is started, as its URL says.
+fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
     let program = std::env::current_exe()
         .map_err(|e| Error::new(ErrorKind::Environment, format!("this program cannot find itself: {e}")))?;
     let mut options = StartOptions::new(program);
-    options.durability = durability.map(|class| class.name().to_owned());
+    options.connections = connections;
     let of_driver = driver_options(url);
     for (name, value) in &url.options {
         if !of_driver.iter().any(|(known, _)| known == name) {
             options = options.set(name, value);
         }
     }
-    output.note(&format!("starting a throwaway {} …", url.path));
-    kurabe_testbed::start(&url.path, &options).map_err(|error| not_started(&error))
+    Ok(options)
+}
+
+/// Refuses what is no cache, before any server is started.
+fn check_cache(url: &TargetUrl) -> Result<()> {
+    check_scheme(url).map_err(|error| error.context("--cache"))?;
+    let caches: Vec<&str> = kurabe_testbed::caches().collect();
+    let name = if url.scheme == UP { url.path.as_str() } else { url.scheme.trim_end_matches('s') };
+    if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("--cache: {name} is no cache"))
+        .hint(format!("there are: {}", caches.join(", "))))
+}
+
+/// How a throwaway server is started anew.
+fn renewal(server: &Arc<Server>) -> Renew {
+    let server = Arc::clone(server);
+    Box::new(move || server.restart().map_err(|error| not_started(&error)))
 }
 
 /// Why there is no throwaway server: a setting that is none, or a target that cannot be used.

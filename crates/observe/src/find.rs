@@ -11,6 +11,14 @@ use std::path::Path;
 /// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
 pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
+        Endpoint::Together(all) => {
+            // What is in this process is seen as the client's.
+            let apart = all.iter().filter(|endpoint| **endpoint != Endpoint::InProcess);
+            let mut found = apart.map(listeners).collect::<Result<Vec<_>, _>>()?.concat();
+            found.sort_unstable();
+            found.dedup();
+            return if found.is_empty() { Err("it has no process of its own".to_owned()) } else { Ok(found) };
+        }
         Endpoint::InProcess => return Err("it has no process of its own".to_owned()),
         Endpoint::Elsewhere(why) => return Err(why.clone()),
         Endpoint::Tiers { .. } => {

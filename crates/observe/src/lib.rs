@@ -13,6 +13,7 @@
 mod diag;
 mod find;
 mod group;
+mod holding;
 mod host;
 mod machine;
 mod process;

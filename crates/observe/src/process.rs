@@ -226,7 +226,7 @@ impl Counters {
 }
 
 /// A number behind a name at the beginning of a line.
-fn value(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -2,6 +2,7 @@
 
 use crate::find::listeners;
 use crate::group::CpuLimit;
+use crate::holding;
 use crate::host;
 use crate::process::{Counters, Pid, family};
 use crate::remote::{Remote, RemoteWatch, Sight};
@@ -9,7 +10,7 @@ use crate::sampler::{Sampler, Seen};
 use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
-    Endpoint, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, Watch, WireUse,
+    Endpoint, Holding, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, Watch, WireUse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +43,11 @@ impl Watcher {
         self.elsewhere.push((server, observer));
     }
 
+    /// Where a server really listens that is reached through something else.
+    fn real<'a>(&'a self, endpoint: &'a Endpoint) -> &'a Endpoint {
+        self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real)
+    }
+
     fn roots(&self, endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
         let key = format!("{endpoint:?}");
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +68,7 @@ impl Observer for Watcher {
     }
 
     fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
-        let real = self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real);
+        let real = self.real(endpoint);
         // First, so that what it takes to ask is not in what is counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
             let Endpoint::Tcp { host, port } = real else {
@@ -91,6 +97,15 @@ impl Observer for Watcher {
         let (client, host) = (Group::now(own, false), host::Counters::now());
         let far = far.and_then(Result::ok);
         Box::new(Trial { server, far, tiers, client, host, sampler, began: Instant::now() })
+    }
+
+    fn holding(&self, endpoint: &Endpoint) -> Result<Holding, String> {
+        let real = self.real(endpoint);
+        if *real == Endpoint::InProcess {
+            let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
+            return holding::of(&own);
+        }
+        holding::of(&family(&self.roots(real)?))
     }
 }
 

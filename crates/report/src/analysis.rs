@@ -4,6 +4,7 @@ use crate::advice::{Advice, advice, together};
 use crate::bounds;
 use crate::comparison::{Sides, compare};
 use crate::figures::figures;
+use crate::footprint;
 use crate::noise::Noise;
 use crate::overview::{notes, scope};
 use crate::phrase;
@@ -38,6 +39,11 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let advice: Vec<Advice> = (0..targets.len()).flat_map(|target| advice(&words, &lines, target)).collect();
     let mut summary = headlines(&field, &advice);
     summary.extend(remarks(&words, &comparisons, &cells));
+    let costs = footprint::sentences(run, &words);
+    if !costs.is_empty() {
+        // What was asked stands before what was measured beside it.
+        summary = costs.into_iter().chain(summary).collect();
+    }
     // With several targets the headlines hold the advice on axes without its figures, and the details with them.
     let particular = advice.iter().filter(|_| targets.len() > 1).map(|advice| advice.sentence.clone());
     let told = lines

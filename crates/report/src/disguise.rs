@@ -51,6 +51,7 @@ impl Disguise {
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
         header.spec.own = None;
+        header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
         for cell in &mut header.cells {
             if let Some(reason) = &mut cell.unavailable {

@@ -289,6 +289,7 @@ fn places(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures])
     let mut table = Table {
         operation: operation.name.clone(),
         legend: None,
+        means: false,
         columns: Vec::new(),
         rows: cells.iter().map(|_| Vec::new()).collect(),
     };

@@ -20,6 +20,7 @@ mod comparison;
 mod disguise;
 mod engine;
 mod figures;
+mod footprint;
 mod format;
 mod leave_out;
 mod noise;

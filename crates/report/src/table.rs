@@ -1,7 +1,7 @@
 //! The figures as a table of texts, for all renderings that show one.
 
 use crate::attribution::{Attribution, Bound, Confidence};
-use crate::format::{capital, figure, list, micros, short_figure};
+use crate::format::{capital, figure, list, micros, percent_number, short_figure};
 use crate::summary::{CellFigures, OpenFigures, Rate, Status, Summary};
 use crate::words::OperationWords;
 use kurabe_core::figure::{FIGURES, Unit};
@@ -12,6 +12,8 @@ pub(crate) struct Table {
     pub operation: String,
     /// What its columns are, where it does not show the usual figures.
     pub legend: Option<String>,
+    /// Whether all its figures are times, which are means over requests.
+    pub means: bool,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
 }
@@ -84,7 +86,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
-        tables.push(Table { operation: operation.name.clone(), legend: None, columns, rows });
+        tables.push(Table { operation: operation.name.clone(), legend: None, means: false, columns, rows });
         tables.extend(more(summary, operation, &cells));
     }
     tables
@@ -121,8 +123,9 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
             let figure = cell.figures.iter().find(|figure| figure.name == **name);
             figure.map_or_else(dash, |figure| match figure.unit {
                 Unit::Nanoseconds => micros(figure.value / 1e3),
-                Unit::Bytes => units::size(figure.value as u64),
+                Unit::Bytes => bytes(figure.value),
                 Unit::Count => short_figure(figure.value),
+                Unit::Share => format!("{} %", percent_number(figure.value)),
             })
         };
         target.into_iter().chain(places).chain(names.iter().map(value)).collect()
@@ -134,6 +137,7 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
     Some(Table {
         operation: operation.name.clone(),
         legend: Some(format!("{}.", about.join("; "))),
+        means: cells.iter().flat_map(|cell| &cell.figures).all(|figure| figure.unit == Unit::Nanoseconds),
         columns: target.into_iter().chain(places).chain(figures).collect(),
         rows: cells.iter().map(|cell| row(cell)).collect(),
     })
@@ -143,8 +147,18 @@ impl Table {
     /// Its heading: `Reads`; `Reads, more closely`.
     pub fn title(&self, summary: &Summary) -> String {
         let plural = capital(&summary.words.plural(&self.operation));
-        if self.legend.is_none() { plural } else { format!("{plural}, more closely: means per request") }
+        match (self.legend.is_some(), self.means) {
+            (false, _) => plural,
+            (true, true) => format!("{plural}, more closely: means per request"),
+            (true, false) => format!("{plural}, more closely"),
+        }
     }
+}
+
+/// A size, which a difference may have below nothing.
+fn bytes(value: f64) -> String {
+    let sign = if value <= -1.0 { "−" } else { "" };
+    format!("{sign}{}", units::size(value.abs().round() as u64))
 }
 
 fn dash() -> String {

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{INFO, Scenario, bound, open_loop, troubled};
-use kurabe_core::run::PublishingClause;
+use kurabe_core::figure::{Figure, HIT_RATIO, Unit};
+use kurabe_core::run::{Outcome, PublishingClause};
 use kurabe_report::{analyse, json};
 use serde_json::Value;
 
@@ -29,8 +30,19 @@ fn reports() -> Vec<Value> {
             Some(PublishingClause { name: text("a"), says: text("b"), source: text("c") });
         run
     };
+    let cached = {
+        let mut run = Scenario::default().run();
+        run.header.spec.cache = Some("memcached://cache.example".to_owned());
+        for trial in &mut run.trials {
+            if let Outcome::Measured(measured) = &mut trial.outcome {
+                measured.figures.push(Figure::new(HIT_RATIO, Unit::Share, 0.9));
+            }
+        }
+        run
+    };
     let runs = [
         restricted,
+        cached,
         Scenario::default().run(),
         Scenario { rounds: 1, ..Scenario::default() }.run(),
         troubled(),

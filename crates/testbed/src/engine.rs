@@ -54,6 +54,17 @@ pub(crate) trait Engine: Sync {
         &[]
     }
 
+    /// What limits the connections that it takes at once; `None` where nothing does that a start could change.
+    fn connections(&self) -> Option<Room> {
+        None
+    }
+
+    /// The settings with which it is a cache that has room for about so many values of so many bytes, and throws out what
+    /// was not asked for longest; `None` where it is no cache.
+    fn cache(&self, _values: u64, _bytes: u64) -> Option<Vec<(String, String)>> {
+        None
+    }
+
     /// Is there a password, TLS, whatever the spec asks for?
     fn check(&self, _spec: &Spec) -> Result<(), TestbedError> {
         Ok(())
@@ -91,6 +102,16 @@ pub(crate) trait Engine: Sync {
     fn give_back(&self, _site: &Site) -> Option<Launch> {
         None
     }
+}
+
+/// A setting that limits connections.
+pub(crate) struct Room {
+    /// Its names, the one that is used first.
+    pub names: &'static [&'static str],
+    /// How many of them the engine takes for itself.
+    pub own: u64,
+    /// Its value as the engine ships.
+    pub default: u64,
 }
 
 /// Where one server lives.

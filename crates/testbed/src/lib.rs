@@ -37,5 +37,5 @@ mod wire;
 pub use engine::{Installed, Missing};
 pub use error::TestbedError;
 pub use options::StartOptions;
-pub use registry::{available, engines};
+pub use registry::{available, caches, engines};
 pub use server::{Server, start, sweep};

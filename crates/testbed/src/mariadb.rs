@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MariaDb;
@@ -44,6 +44,10 @@ impl Engine for MariaDb {
 
     fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
         family::durability(class)
+    }
+
+    fn connections(&self) -> Option<Room> {
+        Some(Room { names: &["max_connections"], own: 0, default: 151 })
     }
 
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {

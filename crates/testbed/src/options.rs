@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
 use crate::{TestbedError, registry};
+
+/// Connections that a server must have room for beside those that are asked for: an administrator's, and those that have
+/// not quite ended yet.
+const SPARE: u64 = 20;
 
 /// How a server is started. Everything that is not said stays as the engine ships it.
 #[derive(Clone)]
@@ -27,6 +32,10 @@ pub struct StartOptions {
     /// The durability class, by its name, in which the server is to acknowledge writes, where its own defaults do not and
     /// the server alone decides; [`StartOptions::settings`] go before what that takes.
     pub durability: Option<String>,
+    /// Connections that the server must take at once; where its own default is less, that setting is raised.
+    pub connections: u64,
+    /// Where it is to be a cache: for how many values it is to have room, and the bytes of each.
+    pub room: Option<(u64, u64)>,
     /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
     pub base: Option<PathBuf>,
     /// Write the new data folder to the disk before the server starts, so that the system does not do it later, in
@@ -46,6 +55,8 @@ impl StartOptions {
             socket_only: false,
             password: None,
             durability: None,
+            connections: 0,
+            room: None,
             base: None,
             settle: true,
             patience: Duration::from_secs(60),
@@ -94,7 +105,18 @@ impl StartOptions {
             registry::by_name(engine).map_or(&[][..], |engine| engine.durability(class))
         });
         let more = of_class.iter().filter(|(name, _)| !known(name));
+        let most = registry::by_name(engine).ok().and_then(Engine::connections);
+        let most = most.and_then(|room| {
+            let needed = self.connections + SPARE + room.own;
+            let said = room.names.iter().any(known);
+            (needed > room.default && !said).then(|| (room.names[0].to_owned(), needed.to_string()))
+        });
+        let cache =
+            self.room.and_then(|(values, bytes)| registry::by_name(engine).ok()?.cache(values, bytes));
+        let cache = cache.unwrap_or_default().into_iter().filter(|(name, _)| !known(&name.as_str()));
         more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .chain(most)
+            .chain(cache)
             .chain(self.settings.iter().cloned())
             .collect()
     }
@@ -123,6 +145,8 @@ impl fmt::Debug for StartOptions {
             .field("socket_only", &self.socket_only)
             .field("has_password", &self.password.is_some())
             .field("durability", &self.durability)
+            .field("connections", &self.connections)
+            .field("room", &self.room)
             .field("base", &self.base)
             .field("settle", &self.settle)
             .field("patience", &self.patience)
@@ -205,6 +229,40 @@ mod tests {
         let settings = options.spec("mysql").settings;
         let text: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(text, ["innodb_flush_log_at_trx_commit=2", "Sync-Binlog=7"]);
+    }
+
+    #[test]
+    fn room_for_connections_is_made_where_the_default_has_not_enough_and_the_caller_says_nothing() {
+        let settings = |engine: &str, connections, own: &[(&str, &str)]| {
+            let options = own.iter().fold(StartOptions::new("guard"), |o, (key, value)| o.set(*key, value));
+            let options = StartOptions { connections, ..options };
+            let settings = options.spec(engine).settings;
+            settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(settings("mysql", 131, &[]), "");
+        assert_eq!(settings("mysql", 132, &[]), "max_connections=152");
+        assert_eq!(settings("postgres", 1_000, &[("Max-Connections", "7")]), "Max-Connections=7");
+        assert_eq!(settings("memcached", 983, &[]), "");
+        assert_eq!(settings("memcached", 1_002, &[]), "c=1043");
+        assert_eq!(settings("memcached", 5_000, &[("conn-limit", "9")]), "conn-limit=9");
+        assert_eq!(settings("redis", 10_000, &[]), "maxclients=10020");
+    }
+
+    #[test]
+    fn a_cache_gets_room_for_its_values_and_only_a_cache_does() {
+        let settings = |engine: &str, own: &[(&str, &str)]| {
+            let options = own.iter().fold(StartOptions::new("guard"), |o, (key, value)| o.set(*key, value));
+            let options = StartOptions { room: Some((10_000, 1_000)), ..options };
+            let settings = options.spec(engine).settings;
+            settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        assert!(settings("memcached", &[]).starts_with("m="));
+        assert_eq!(settings("memcached", &[("m", "7")]), "m=7");
+        assert!(
+            settings("redis", &[("maxmemory-policy", "allkeys-lfu")])
+                .ends_with("maxmemory-policy=allkeys-lfu")
+        );
+        assert_eq!(settings("mysql", &[]), "");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
 use crate::{programs, wire};
 
 pub(crate) struct Postgres;
@@ -75,6 +75,10 @@ impl Engine for Postgres {
             // A session chooses between the others.
             _ => &[],
         }
+    }
+
+    fn connections(&self) -> Option<Room> {
+        Some(Room { names: &["max_connections"], own: 0, default: 100 })
     }
 
     fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {

@@ -19,6 +19,11 @@ pub fn engines() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().map(|engine| engine.name())
 }
 
+/// Those of them that can be started as a cache.
+pub fn caches() -> impl Iterator<Item = &'static str> {
+    ENGINES.iter().filter(|engine| engine.cache(1, 1).is_some()).map(|engine| engine.name())
+}
+
 /// Which engines can be started on this machine, in the registry's order, and what the others lack.
 pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
     ENGINES.iter().map(|engine| (engine.name(), engine.find())).collect()

@@ -34,13 +34,19 @@ pub static INFO: DriverInfo = DriverInfo {
     engine: "memcached",
     about: "a cache: values by key, in the server's memory only",
     url: "memcached://[host][:port] or memcached:///path/to.sock",
-    options: &[OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" }],
+    options: &[
+        OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" },
+        OptionInfo { name: "ttl", help: "seconds that a row lives after it was written; none: for ever" },
+    ],
     benchmark_clause: None,
     statements: None,
     open,
 };
 
 const PORT: u16 = 11_211;
+
+/// The longest that a value may live, in seconds: what is longer than thirty days memcached takes for a date.
+const LONGEST: u32 = 30 * 86_400;
 
 /// The oldest version whose meta protocol is the one spoken here.
 const OLDEST: [u64; 3] = [1, 6, 10];
@@ -67,11 +73,18 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
         }
     };
-    Ok(Box::new(Memcached { place, generations: Arc::default(), version: OnceLock::new() }))
+    let ttl = url.option("ttl").map(|text| match text.parse() {
+        Ok(seconds @ 1..=LONGEST) => Ok(seconds),
+        _ => Err(Error::usage(format!("memcached: ttl={text} is no number of seconds from 1 to {LONGEST}"))),
+    });
+    let ttl = ttl.transpose()?;
+    Ok(Box::new(Memcached { place, ttl, generations: Arc::default(), version: OnceLock::new() }))
 }
 
 struct Memcached {
     place: Place,
+    /// Seconds that a row lives.
+    ttl: Option<u32>,
     generations: Arc<Generations>,
     /// The server's version, once a first connection found it new enough.
     version: OnceLock<String>,
@@ -119,6 +132,11 @@ impl Driver for Memcached {
                     .to_owned(),
             );
         }
+        if let Some(seconds) = self.ttl {
+            notes.push(format!(
+                "every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"
+            ));
+        }
         let shown = [
             "maxbytes",
             "item_size_max",
@@ -143,8 +161,14 @@ impl Driver for Memcached {
                 .filter_map(|name| settings.get(*name).map(|value| Setting::new(*name, value.clone())))
                 .collect(),
             limits: Limits {
-                connections: number(&settings, "maxconns")
-                    .map(|most| Limit { most, set_by: "-c (maxconns)".to_owned() }),
+                connections: number(&settings, "maxconns").map(|most: u64| {
+                    // It keeps one for itself, and five files for each of its threads (`reserved_fds` in memcached.c).
+                    let own = 1 + 5 * number(&settings, "num_threads").unwrap_or(4);
+                    Limit {
+                        most: most.saturating_sub(own),
+                        set_by: format!("-c (maxconns), less {own} that it keeps"),
+                    }
+                }),
                 // This connection is among them.
                 connections_in_use: number(&general, "curr_connections")
                     .map(|open: u64| open.saturating_sub(1)),
@@ -179,7 +203,7 @@ impl Driver for Memcached {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let client = self.client(options)?;
-        Ok(Box::new(session::MemcachedSession::new(client, Arc::clone(&self.generations))))
+        Ok(Box::new(session::MemcachedSession::new(client, Arc::clone(&self.generations), self.ttl)))
     }
 
     fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {

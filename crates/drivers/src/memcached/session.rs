@@ -6,7 +6,7 @@ use super::{key, server_error, value};
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{LONG, Peer};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectTimes, Prepared, Session};
+use kurabe_core::driver::{CacheCounters, ConnectTimes, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -49,8 +49,23 @@ pub(super) struct MemcachedSession<S> {
     client: Client<S>,
     generations: Arc<Generations>,
     slots: Slots<Slot>,
+    modes: Modes,
     key: Vec<u8>,
     value: Vec<u8>,
+}
+
+/// What follows the length of a value that is to be written: when (`M`), and for how long (`T`).
+struct Modes {
+    add: String,
+    change: String,
+    put: String,
+}
+
+impl Modes {
+    fn new(ttl: Option<u32>) -> Self {
+        let life = ttl.map_or_else(String::new, |seconds| format!(" T{seconds}"));
+        Self { add: format!(" ME{life}"), change: format!(" MR{life}"), put: life }
+    }
 }
 
 struct Slot {
@@ -65,8 +80,9 @@ struct Slot {
 }
 
 impl<S: Peer> MemcachedSession<S> {
-    pub(super) fn new(client: Client<S>, generations: Arc<Generations>) -> Self {
-        Self { client, generations, slots: Slots::default(), key: Vec::new(), value: Vec::new() }
+    pub(super) fn new(client: Client<S>, generations: Arc<Generations>, ttl: Option<u32>) -> Self {
+        let modes = Modes::new(ttl);
+        Self { client, generations, slots: Slots::default(), modes, key: Vec::new(), value: Vec::new() }
     }
 }
 
@@ -96,7 +112,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         out.clear();
         let slot = self.slots.get(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
-        let Some(request) = slot.request(parameters, &mut self.key, &mut self.value)? else {
+        let Some(request) = slot.request(parameters, &self.modes, &mut self.key, &mut self.value)? else {
             return self.client.ping();
         };
         self.client.begin();
@@ -121,7 +137,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         self.client.begin();
         for n in 0..out.len() {
             let own = &parameters[n * each..(n + 1) * each];
-            let Some(request) = slot.request(own, &mut self.key, &mut self.value)? else {
+            let Some(request) = slot.request(own, &self.modes, &mut self.key, &mut self.value)? else {
                 return Err(Error::unsupported("memcached: pings are not sent together"));
             };
             request.put(&mut self.client, &self.key);
@@ -156,6 +172,17 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         self.client.times
     }
 
+    fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
+        let stats = self.client.stats("stats")?;
+        let number = |name: &str| stats.get(name).and_then(|text| text.parse().ok()).unwrap_or_default();
+        Ok(CacheCounters {
+            hits: number("get_hits"),
+            misses: number("get_misses"),
+            evictions: number("evictions"),
+            items: number("curr_items"),
+        })
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
@@ -169,7 +196,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
 /// A request, but for its key.
 enum Request<'a> {
     Get,
-    Set { flags: &'static str, parts: [&'a [u8]; 3] },
+    Set { flags: &'a str, parts: [&'a [u8]; 3] },
     Delete,
 }
 
@@ -188,6 +215,7 @@ impl Slot {
     fn request<'a>(
         &self,
         parameters: &[Value<'a>],
+        modes: &'a Modes,
         key: &mut Vec<u8>,
         value: &'a mut Vec<u8>,
     ) -> Result<Option<Request<'a>>> {
@@ -195,11 +223,11 @@ impl Slot {
         let generation = self.generation.load(Ordering::Relaxed);
         let mut write_key = |fields: &[Value<'_>]| key::write(key, &collection.name, generation, fields);
         let flags = match &self.operation {
-            Operation::Insert { .. } => " ME",
+            Operation::Insert { .. } => modes.add.as_str(),
             Operation::Update { .. } => {
                 let (fields, key) = parameters.split_at(self.rest.len());
                 write_key(key)?;
-                return Ok(Some(Request::set(" MR", value, fields.iter().copied())?));
+                return Ok(Some(Request::set(&modes.change, value, fields.iter().copied())?));
             }
             Operation::Get { .. } => {
                 write_key(parameters)?;
@@ -210,7 +238,7 @@ impl Slot {
                 return Ok(Some(Request::Delete));
             }
             // Put; others are never prepared.
-            _ => "",
+            _ => modes.put.as_str(),
         };
         match collection.key.as_slice() {
             [one] => write_key(&parameters[*one..=*one])?,
@@ -242,7 +270,7 @@ impl Slot {
 
 impl<'a> Request<'a> {
     fn set(
-        flags: &'static str,
+        flags: &'a str,
         packed: &'a mut Vec<u8>,
         fields: impl Iterator<Item = Value<'a>> + Clone,
     ) -> Result<Self> {

@@ -1,13 +1,15 @@
 //! A connection to Redis: each operation is one request.
 
 use super::answer::{self, Gathered};
+use super::connect::lines;
 use super::house::Collections;
 use super::plan::{Plan, unsupported};
 use super::protocol::{Client, ends_the_connection};
 use super::request::Keys;
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{Outbox, Peer};
-use kurabe_core::driver::{ConnectTimes, Prepared, Session};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{CacheCounters, ConnectTimes, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -78,6 +80,19 @@ impl<S: Peer + Send> Session for RedisSession<S> {
 
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.work.client.times
+    }
+
+    fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
+        let node = self.work.client.ask_text(&["INFO"])?;
+        let info = lines(&node);
+        let number = |name: &str| info.get(name).and_then(|text| text.parse().ok()).unwrap_or_default();
+        let items = self.work.client.ask_text(&["DBSIZE"])?;
+        Ok(CacheCounters {
+            hits: number("keyspace_hits"),
+            misses: number("keyspace_misses"),
+            evictions: number("evicted_keys"),
+            items: items.text().parse().unwrap_or_default(),
+        })
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

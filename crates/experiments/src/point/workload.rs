@@ -9,7 +9,7 @@ use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, Dataset, Demand, Done, ExperimentInfo, Transaction, Workload,
+    Checked, Client, Dataset, Demand, Done, ExperimentInfo, Footprint, Transaction, Workload,
 };
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub(crate) struct PointWorkload {
     /// Requests sent before their answers are awaited.
     pipeline: usize,
     writes: bool,
+    /// Which connections' cost to the server is asked.
+    footprint: Option<Footprint>,
     /// The version before the present trial's first.
     base: AtomicU64,
 }
@@ -66,6 +68,7 @@ impl PointWorkload {
             pipeline,
             connection_per_request: cell.word("connection")? == "per-request",
             writes,
+            footprint: None,
             base: AtomicU64::new(0),
         })
     }
@@ -82,6 +85,7 @@ impl PointWorkload {
             pipeline: 1,
             connection_per_request: cell.word("connection")? == "per-request",
             writes: false,
+            footprint: None,
             base: AtomicU64::new(0),
         })
     }
@@ -89,6 +93,17 @@ impl PointWorkload {
     /// Has all clients share so many connections.
     pub(crate) fn set_pool(&mut self, size: usize) {
         self.pool = Some(size);
+    }
+
+    /// Connections that stand idle beside the clients' own.
+    fn idle(&self) -> usize {
+        if let Some(Footprint::Idle(count)) = self.footprint { count } else { 0 }
+    }
+
+    /// Asks what these connections cost the server, statements prepared once for each connection where there are any.
+    pub(crate) fn set_footprint(&mut self, footprint: Footprint) {
+        self.footprint = Some(footprint);
+        self.needs_statements = false;
     }
 
     /// Every changed row with its last version, by key.
@@ -134,7 +149,7 @@ impl Workload for PointWorkload {
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
             parameters: 2 * REQUEST_ROWS,
-            connections: self.pool.unwrap_or(self.clients) as u64 + 2,
+            connections: (self.pool.unwrap_or(self.clients) + self.idle()) as u64 + 2,
             loaded_bytes: self.store.records * row,
             client_bytes: 64_000,
         }
@@ -150,6 +165,10 @@ impl Workload for PointWorkload {
 
     fn pool(&self) -> Option<usize> {
         self.pool
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        self.footprint
     }
 
     fn pipeline(&self) -> u64 {

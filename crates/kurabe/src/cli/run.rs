@@ -96,6 +96,12 @@ fn own() -> [Arg; 2] {
 
 fn of_experiment(info: &'static ExperimentInfo) -> Command {
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    let cache = (info.name == kurabe_experiments::cache::NAME).then(|| {
+        Arg::new("cache")
+            .long("cache")
+            .value_name("TARGET")
+            .help("The cache in front of every target: up:memcached or up:redis, or the URL of one")
+    });
     Command::new(info.name)
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
@@ -110,6 +116,7 @@ fn of_experiment(info: &'static ExperimentInfo) -> Command {
                 .help_heading("Axes: each takes a list, separated by commas; cells are their product")
                 .help("What is measured [default: all]"),
         )
+        .args(cache)
         .args(how())
 }
 

@@ -29,7 +29,11 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let asked = Asked::of(matches)?;
     let stop = signals::watch()?;
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
-    let mut opened = targets::open(&[url], asked.durability, output)?;
+    let mut opened = targets::open(
+        &[url],
+        &targets::Wish { durability: asked.durability, ..targets::Wish::default() },
+        output,
+    )?;
     let served = match opened.targets.pop() {
         Some(target) => serve(&asked, &opened, &Arc::new(target), &stop, output),
         None => Err(Error::usage("no target is named").into()),

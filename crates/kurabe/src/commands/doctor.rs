@@ -19,7 +19,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
     let mut worst = None;
     for url in &urls {
-        match targets::open(std::slice::from_ref(url), None, output) {
+        match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let (mut text, fits) = examine(target, clients);

@@ -5,14 +5,14 @@ use super::settle::Ending;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::{Progress, words};
-use crate::targets::{self, Opened};
+use crate::targets::{self, Opened, Wish};
 use crate::{machine, signals};
 use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::Experiment;
-use kurabe_core::observation::Endpoint;
+use kurabe_core::observation::{Endpoint, Observer as _};
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::event::Event;
@@ -33,6 +33,8 @@ pub(super) struct Job {
     pub(super) spec: RunSpec,
     /// The targets as given, passwords and all.
     pub(super) urls: Vec<String>,
+    /// The cache in front of them as given, password and all.
+    pub(super) cache: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
     /// Only say what would be done.
@@ -43,7 +45,9 @@ pub(super) struct Job {
 pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch()?;
     let experiment = registry::of(&job.spec)?;
-    let opened = targets::open(&job.urls, job.spec.durability, output)?;
+    let wish = Wish::of(experiment, &job.spec, job.cache.as_deref())?;
+    let mut opened = targets::open(&job.urls, &wish, output)?;
+    refuse_unseen(experiment, &job.spec, &mut opened)?;
     let made = make(&mut job, experiment, &opened, &cancel, output);
     opened.close(output);
     made
@@ -149,7 +153,10 @@ pub(super) fn go_on(
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
         output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
     }
-    let opened = targets::open(urls, run.header.spec.durability, output)?;
+    // The recorded one: a password that it needs stands in the environment.
+    let wish = Wish::of(experiment, &run.header.spec, run.header.spec.cache.as_deref())?;
+    let mut opened = targets::open(urls, &wish, output)?;
+    refuse_unseen(experiment, &run.header.spec, &mut opened)?;
     for (index, target) in opened.targets.iter().enumerate() {
         let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
         if let Some(why) = &target.refused
@@ -178,6 +185,29 @@ pub(super) fn go_on(
     let made = measure(sitting, run);
     opened.close(output);
     made
+}
+
+/// Refuses, where a run asks what connections cost the server, each target whose server cannot be seen from here; and
+/// says of one that is not ours what its figures are.
+fn refuse_unseen(experiment: &dyn Experiment, spec: &RunSpec, opened: &mut Opened) -> Result<()> {
+    if !plan::asks_footprint(experiment, spec)? {
+        return Ok(());
+    }
+    let observer = Watcher::new();
+    for (target, record) in opened.targets.iter_mut().zip(&mut opened.records) {
+        let endpoint = target.driver.endpoint();
+        if let Err(why) = observer.holding(&endpoint) {
+            let why = format!("what the server holds is not to be seen: {why}");
+            target.refused = target.refused.take().or(Some(why));
+        } else if target.renew.is_none() && endpoint != Endpoint::InProcess {
+            record.facts.notes.push(
+                "the server is not ours to start anew for each trial: what it kept from earlier connections is used \
+                 again, so that memory for each connection is a lower bound"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What a new run and a resumed one have in common.

@@ -31,6 +31,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let job = Job {
         spec: request.spec()?,
         urls: request.target_urls(),
+        cache: request.cache_url(),
         store: places::runs(matches)?,
         html: !matches.get_flag("no-html"),
         dry: matches.get_flag("dry-run"),
@@ -53,6 +54,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let spec = run.header.spec;
     let job = Job {
         urls: urls(matches, &spec.targets)?,
+        cache: spec.cache.clone(),
         spec,
         store: places::runs(matches)?,
         html: !matches.get_flag("no-html"),

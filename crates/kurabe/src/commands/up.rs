@@ -20,7 +20,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         url.options.insert(name.to_owned(), value.to_owned());
     }
     let stop = signals::watch()?;
-    let server = targets::up(&url, None, output)?;
+    let server = targets::up(&url, None, 0, output)?;
     output.result(server.url());
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));

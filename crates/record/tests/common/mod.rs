@@ -61,6 +61,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             arrivals: None,
             slo_ns: None,
             durability: None,
+            cache: None,
             own: None,
             until: None,
         },

@@ -74,7 +74,7 @@ fn rows(compared: &Compared) -> Table {
             cells
         })
         .collect();
-    Table { operation: "Operations per second".to_owned(), legend: None, columns, rows }
+    Table { operation: "Operations per second".to_owned(), legend: None, means: false, columns, rows }
 }
 
 fn change(row: &super::Row) -> String {
@@ -105,7 +105,13 @@ fn differences(compared: &Compared) -> Table {
         .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
         .collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { operation: "What differs beside the figures".to_owned(), legend: None, columns, rows }
+    Table {
+        operation: "What differs beside the figures".to_owned(),
+        legend: None,
+        means: false,
+        columns,
+        rows,
+    }
 }
 
 fn column(head: &str, right: bool) -> Column {

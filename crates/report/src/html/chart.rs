@@ -29,6 +29,8 @@ pub(crate) enum View {
     Rate,
     /// Service time: the median, with a bar to the 99th percentile.
     Time,
+    /// A named figure of the server: the median of the rounds.
+    Named(&'static str),
 }
 
 impl View {
@@ -36,6 +38,7 @@ impl View {
         match self {
             Self::Rate => "operations per second, median with interval",
             Self::Time => "time per operation, median with a bar to p99",
+            Self::Named(name) => name,
         }
     }
 
@@ -43,6 +46,7 @@ impl View {
         match self {
             Self::Rate => "rate",
             Self::Time => "time",
+            Self::Named(_) => "named",
         }
     }
 
@@ -54,6 +58,11 @@ impl View {
                 Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
             }
             Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
+            Self::Named(name) => {
+                let figure = cell.figures.iter().find(|figure| figure.name == name)?;
+                // The axis is logarithmic.
+                (figure.value > 0.0).then_some((figure.value, figure.value, figure.value))
+            }
         }
     }
 
@@ -61,6 +70,7 @@ impl View {
         match self {
             Self::Rate => short_figure(value),
             Self::Time => micros(value),
+            Self::Named(_) => units::size(value as u64),
         }
     }
 }
@@ -341,7 +351,7 @@ impl Ghost<'_> {
     fn figure(&self, view: View, (x, rate): (f64, f64)) -> f64 {
         match view {
             View::Rate => rate,
-            View::Time => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
+            View::Time | View::Named(_) => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
         }
     }
 }

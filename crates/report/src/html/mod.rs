@@ -3,6 +3,7 @@
 mod chart;
 mod escape;
 mod lines;
+mod named;
 mod palette;
 mod scale;
 mod sections;
@@ -53,6 +54,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         Escaped(&summary.kurabe)
     );
     sections::verdict(&mut page, summary);
+    named::charts(&mut page, summary);
     charts(&mut page, summary, &published);
     sections::details(&mut page, summary);
     sections::figures(&mut page, summary);

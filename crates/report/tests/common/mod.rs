@@ -278,6 +278,7 @@ impl Scenario {
                 arrivals: None,
                 slo_ns: None,
                 durability: None,
+                cache: None,
                 own: None,
                 until: None,
             },

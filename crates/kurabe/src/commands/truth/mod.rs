@@ -146,11 +146,11 @@ fn start(engine: &str, output: &Output) -> kurabe_core::Result<Option<Server>> {
         return Ok(None);
     }
     let url = TargetUrl::parse(&format!("up:{engine}"))?;
-    let synced = targets::up(&url, Some(DurabilityClass::Synced), output);
+    let synced = targets::up(&url, Some(DurabilityClass::Synced), 0, output);
     // Not all can be synced; what they are asked then is not to write.
     match synced {
         Ok(server) => Ok(Some(server)),
-        Err(_) => targets::up(&url, None, output).map(Some),
+        Err(_) => targets::up(&url, None, 0, output).map(Some),
     }
 }
 

@@ -94,7 +94,8 @@ impl Ground<'_> {
         };
         let failed = Arc::default();
         let planter = Planter { watcher, plan, server, failed: Arc::clone(&failed) };
-        let target = Target { name: self.engine.to_owned(), driver, facts, claims: true, refused: None };
+        let target =
+            Target { name: self.engine.to_owned(), driver, facts, claims: true, refused: None, renew: None };
         let measured = self.measure(experiment, &spec, &[target], &planter)?;
         drop(relay);
         if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -129,6 +130,7 @@ impl Ground<'_> {
             arrivals: None,
             slo_ns: None,
             durability: None,
+            cache: None,
         }
     }
 

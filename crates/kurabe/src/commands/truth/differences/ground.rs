@@ -109,6 +109,7 @@ impl<'a> Ground<'a> {
                 facts,
                 claims: at == 0,
                 refused,
+                renew: None,
             })
         };
         let both = [target(0, Duration::ZERO)?, target(1, each)?];
@@ -157,7 +158,8 @@ impl<'a> Ground<'a> {
         spec: &RunSpec,
     ) -> Result<()> {
         let (driver, facts, refused) = open_one(url, None)?;
-        let target = Target { name: self.engine.to_owned(), driver, facts, claims: true, refused };
+        let target =
+            Target { name: self.engine.to_owned(), driver, facts, claims: true, refused, renew: None };
         let spec = RunSpec { targets: vec![self.engine.to_owned()], rounds: 1, ..spec.clone() };
         let run = self.run(experiment, &spec, &[target], |_, _| ())?;
         self.learn(&run);
@@ -201,6 +203,7 @@ impl<'a> Ground<'a> {
             arrivals: None,
             slo_ns: None,
             durability: None,
+            cache: None,
             own: None,
             until: None,
         }

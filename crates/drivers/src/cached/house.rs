@@ -1,0 +1,98 @@
+//! The parts of a store and of its caches in which Kurabe may work.
+
+use super::{Caches, place};
+use kurabe_core::Result;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
+
+pub(super) struct PairNamespace {
+    store: Box<dyn Namespace>,
+    caches: Caches,
+    /// Those of the caches, opened when they are needed.
+    houses: Vec<Option<Box<dyn Namespace>>>,
+}
+
+impl PairNamespace {
+    pub(super) fn new(store: Box<dyn Namespace>, caches: Caches) -> Self {
+        let houses = caches.iter().map(|_| None).collect();
+        Self { store, caches, houses }
+    }
+
+    fn of(&mut self, collection: &str) -> Result<&mut dyn Namespace> {
+        match place(&self.caches, collection).transpose()? {
+            None => Ok(&mut *self.store),
+            Some(at) => self.cache(at),
+        }
+    }
+
+    fn cache(&mut self, at: usize) -> Result<&mut dyn Namespace> {
+        let house = match self.houses[at].take() {
+            Some(house) => house,
+            None => self.caches[at].driver.namespace().map_err(|error| error.context("the cache"))?,
+        };
+        Ok(&mut **self.houses[at].insert(house))
+    }
+
+    /// The caches that others may use too.
+    fn shared(&self) -> Vec<usize> {
+        (0..self.caches.len()).filter(|at| !self.caches[*at].ours).collect()
+    }
+
+    /// What the marker of a cache holds of collections that lie in it for a store.
+    fn in_cache(&mut self, at: usize) -> Result<Vec<String>> {
+        let name = self.caches[at].name.clone();
+        let mut names = self.cache(at)?.list()?;
+        names.retain(|collection| Collection::cache_of(collection) == Some(&name));
+        Ok(names)
+    }
+}
+
+impl Namespace for PairNamespace {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        self.store.claim(run)?;
+        for at in self.shared() {
+            if self.caches[at].claims {
+                self.cache(at)?.claim(run).map_err(|error| error.context("the cache"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        self.of(&collection.name)?.create(collection)
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        self.of(&collection.name)?.clear(collection)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        match place(&self.caches, name) {
+            // It goes with its server; and it may have thrown out the marker, as caches do.
+            Some(Ok(at)) if self.caches[at].ours => Ok(()),
+            // A cache of an earlier run's, in the marker of a store that is none.
+            Some(Err(_)) => self.store.remove(name),
+            _ => self.of(name)?.remove(name),
+        }
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        let mut names = self.store.list()?;
+        for at in self.shared() {
+            names.extend(self.in_cache(at)?);
+        }
+        Ok(names)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.store.finish()?;
+        for at in self.shared() {
+            let house = self.cache(at)?;
+            // Another store of this run may still have something there.
+            if house.list()?.is_empty() {
+                house.finish()?;
+            }
+        }
+        Ok(())
+    }
+}

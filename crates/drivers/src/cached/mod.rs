@@ -1,0 +1,135 @@
+//! A store with caches in front of it, as one target: what an application has that looks into its cache before it asks its
+//! database.
+//!
+//! A collection whose name says so ([`Collection::cache_of`]) lies in the cache of that name, all others in the store. So an
+//! experiment prepares operations on both through one session, and neither its transactions nor the engine have to know
+//! that there are two connections. All that a target is asked beside that is asked of the store.
+
+mod house;
+mod session;
+
+use house::PairNamespace;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{
+    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Setting, Support,
+};
+use kurabe_core::observation::Endpoint;
+use kurabe_core::operation::Operation;
+use kurabe_core::{Error, ErrorKind, Result};
+use session::PairSession;
+use std::sync::Arc;
+
+/// A cache in front of a store.
+pub struct Cache {
+    /// Its name: what stands in the names of collections that lie in it.
+    pub name: String,
+    /// Its driver.
+    pub driver: Box<dyn Driver>,
+    /// What it says of itself.
+    pub facts: ServerFacts,
+    /// Whether it is a throwaway server that nobody else uses: then nothing has to be claimed, nor to be tidied, in it.
+    pub ours: bool,
+    /// Whether its namespace is claimed here: of several stores behind one cache only the first does.
+    pub claims: bool,
+}
+
+/// A store with caches in front of it.
+pub struct Cached {
+    store: Box<dyn Driver>,
+    caches: Caches,
+}
+
+/// The caches of a target.
+type Caches = Arc<Vec<Cache>>;
+
+impl Cached {
+    /// Puts caches in front of a store.
+    pub fn new(store: Box<dyn Driver>, caches: Vec<Cache>) -> Self {
+        Self { store, caches: Arc::new(caches) }
+    }
+
+    /// Adds to a store's facts what decides the figures of its caches.
+    pub fn add_facts(facts: &mut ServerFacts, caches: &[Cache]) {
+        for cache in caches {
+            let of = &cache.facts;
+            let settings: Vec<String> =
+                of.settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value)).collect();
+            let value = format!("{} {} ({})", of.engine, of.version, settings.join("; "));
+            facts.settings.push(Setting::new(format!("cache {}", cache.name), value));
+            let note = format!("the cache in front of it is {} {}", of.engine, of.version);
+            if !facts.notes.contains(&note) {
+                facts.notes.push(note);
+            }
+        }
+    }
+}
+
+/// Where the cache of a name stands among these; `None`: the collection lies in the store.
+fn place(caches: &[Cache], collection: &str) -> Option<Result<usize>> {
+    let name = Collection::cache_of(collection)?;
+    let found = caches.iter().position(|cache| cache.name == name);
+    Some(found.ok_or_else(|| Error::new(ErrorKind::Unsupported, missing(name))))
+}
+
+/// Why there is no cache of this name.
+fn missing(name: &str) -> String {
+    match name {
+        "as_is" => "there is no cache as it is: --room as-is goes with --cache and the URL of one".to_owned(),
+        _ => {
+            "how much room a cache has can be chosen of a throwaway one only, which --cache up:memcached or \
+              up:redis starts; --room as-is takes any as it is"
+                .to_owned()
+        }
+    }
+}
+
+impl Driver for Cached {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut facts = self.store.describe()?;
+        Self::add_facts(&mut facts, &self.caches);
+        Ok(facts)
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        let collection = operation.collection().and_then(|collection| place(&self.caches, &collection.name));
+        match collection {
+            None => self.store.supports(operation),
+            Some(Ok(at)) => self.caches[at].driver.supports(operation),
+            Some(Err(error)) => Support::No(error.to_string()),
+        }
+    }
+
+    fn prepared_statements(&self) -> Support {
+        self.store.prepared_statements()
+    }
+
+    fn literals(&self) -> Support {
+        self.store.literals()
+    }
+
+    fn pipelining(&self) -> Support {
+        self.store.pipelining()
+    }
+
+    fn is_application(&self) -> bool {
+        self.store.is_application()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        let caches = self.caches.iter().map(|cache| cache.driver.endpoint());
+        Endpoint::Together([self.store.endpoint()].into_iter().chain(caches).collect())
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        self.store.require_durability(class)
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let store = self.store.connect(options)?;
+        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), options.clone())))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(PairNamespace::new(self.store.namespace()?, Arc::clone(&self.caches))))
+    }
+}

@@ -1,0 +1,294 @@
+//! What one client does: read a record through the cache, or change one of its own.
+
+use super::popularity::Popularity;
+use super::store::{self, Store, parts};
+use super::versions::Versions;
+use crate::ident::Ident;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::Rng;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a write does to the copy in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterWrite {
+    Invalidate,
+    Replace,
+    Nothing,
+}
+
+/// So many, and how long they took together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) times: u64,
+    took: Duration,
+}
+
+impl Sum {
+    fn add(&mut self, took: Duration) {
+        self.times += 1;
+        self.took += took;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.times += other.times;
+        self.took += other.took;
+    }
+
+    /// The mean in nanoseconds; none of none.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.times > 0).then(|| self.took.as_nanos() as f64 / self.times as f64)
+    }
+}
+
+/// What clients met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) reads: u64,
+    pub(super) stale: u64,
+    pub(super) hit: Sum,
+    pub(super) miss: Sum,
+    pub(super) change: Sum,
+    pub(super) after: Sum,
+    /// Copies that the cache refused to take.
+    pub(super) refused: u64,
+}
+
+/// Whether a cache took a copy: one that has no memory for it just now may say so, and an application goes on without.
+///
+/// # Errors
+/// Any other.
+pub(super) fn taken(done: Result<()>) -> Result<bool> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), ErrorKind::Server | ErrorKind::Limit) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl Tally {
+    /// Adds what others met.
+    fn merge(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.stale += other.stale;
+        self.hit.merge(&other.hit);
+        self.miss.merge(&other.miss);
+        self.change.merge(&other.change);
+        self.after.merge(&other.after);
+        self.refused += other.refused;
+    }
+}
+
+/// What all clients of a cell share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) popularity: Arc<Popularity>,
+    pub(super) versions: Mutex<Arc<Versions>>,
+    pub(super) after_write: AfterWrite,
+    /// Of a hundred requests, so many are writes.
+    pub(super) writes: u64,
+    /// What clients that have ended met, while they warmed up and afterwards.
+    pub(super) tallies: Mutex<(Tally, Tally)>,
+}
+
+impl Shared {
+    pub(super) fn versions(&self) -> Arc<Versions> {
+        Arc::clone(&self.versions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The statements of a connection.
+struct Statements {
+    get: Prepared,
+    update: Prepared,
+    /// On the cache.
+    cached: Option<Copies>,
+}
+
+struct Copies {
+    get: Prepared,
+    put: Prepared,
+    delete: Prepared,
+}
+
+/// What the present request is.
+#[derive(Clone, Copy, Debug)]
+enum Request {
+    /// A read that began when this version had been acknowledged.
+    Read {
+        floor: u64,
+    },
+    Write {
+        version: u64,
+    },
+}
+
+pub(super) struct Visitor {
+    shared: Arc<Shared>,
+    versions: Arc<Versions>,
+    client: Client,
+    statements: Option<Statements>,
+    rng: Rng,
+    request: Request,
+    record: usize,
+    id: Ident,
+    data: Vec<u8>,
+    reply: Reply,
+    /// Of requests whose answer says nothing that is compared.
+    aside: Reply,
+    warmup: Tally,
+    tally: Tally,
+}
+
+impl Visitor {
+    pub(super) fn new(shared: &Arc<Shared>, client: Client) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            versions: shared.versions(),
+            client,
+            statements: None,
+            rng: Rng::new(client.seed),
+            request: Request::Read { floor: 0 },
+            record: 0,
+            id: shared.store.ident(0),
+            data: Vec::new(),
+            reply: Reply::new(),
+            aside: Reply::new(),
+            warmup: Tally::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn read(&mut self, session: &mut dyn Session, statements: &Statements) -> Result<()> {
+        let key = [Value::Text(self.id.as_str())];
+        let began = Instant::now();
+        self.request = Request::Read { floor: self.versions.acknowledged(self.record) };
+        if let Some(copies) = &statements.cached {
+            session.execute(&copies.get, &key, &mut self.reply)?;
+            if self.reply.rows() > 0 {
+                self.tally.hit.add(began.elapsed());
+                return Ok(());
+            }
+        }
+        session.execute(&statements.get, &key, &mut self.reply)?;
+        if let Some(copies) = &statements.cached {
+            // A record that is not there is for `check` to report.
+            if let Some((version, data)) = parts(&self.reply) {
+                let row = [key[0], Value::Int(version), Value::Bytes(data)];
+                let taken = taken(session.execute(&copies.put, &row, &mut self.aside))?;
+                self.tally.refused += u64::from(!taken);
+            }
+        }
+        self.tally.miss.add(began.elapsed());
+        Ok(())
+    }
+
+    fn write(&mut self, session: &mut dyn Session, statements: &Statements, version: u64) -> Result<()> {
+        let key = Value::Text(self.id.as_str());
+        let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
+        let began = Instant::now();
+        session.execute(&statements.update, &[number, data, key], &mut self.reply)?;
+        self.tally.change.add(began.elapsed());
+        let Some(copies) = &statements.cached else { return Ok(()) };
+        let began = Instant::now();
+        match self.shared.after_write {
+            AfterWrite::Invalidate => session.execute(&copies.delete, &[key], &mut self.aside)?,
+            AfterWrite::Replace => {
+                let done = session.execute(&copies.put, &[key, number, data], &mut self.aside);
+                self.tally.refused += u64::from(!taken(done)?);
+            }
+            AfterWrite::Nothing => return Ok(()),
+        }
+        self.tally.after.add(began.elapsed());
+        Ok(())
+    }
+}
+
+impl Transaction for Visitor {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        let store = &self.shared.store;
+        let cached = match &store.cached {
+            None => None,
+            Some(cached) => Some(Copies {
+                get: session.prepare(&store::get(cached))?,
+                put: session.prepare(&store::put(cached))?,
+                delete: session.prepare(&store::delete(cached))?,
+            }),
+        };
+        let get = session.prepare(&store::get(&store.stored))?;
+        let update = session.prepare(&store::update(&store.stored))?;
+        self.statements = Some(Statements { get, update, cached });
+        Ok(())
+    }
+
+    fn warmed_up(&mut self) {
+        self.warmup = std::mem::take(&mut self.tally);
+    }
+
+    fn draw(&mut self) {
+        let shared = &self.shared;
+        if self.rng.below(100) < shared.writes {
+            self.record = shared.popularity.draw_own(&mut self.rng, self.client.index, self.client.count);
+            let version = self.versions.next(self.record);
+            shared.store.content.write(self.record as u64, version, &mut self.data);
+            self.request = Request::Write { version };
+        } else {
+            self.record = shared.popularity.draw(&mut self.rng);
+            self.request = Request::Read { floor: 0 };
+        }
+        self.id = shared.store.ident(self.record);
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let Some(statements) = self.statements.take() else {
+            return Err(Error::new(ErrorKind::Internal, "the transaction has no session"));
+        };
+        let done = match self.request {
+            Request::Read { .. } => self.read(session, &statements),
+            Request::Write { version } => {
+                let done = self.write(session, &statements, version);
+                if done.is_ok() && self.reply.affected() == 1 {
+                    // Whoever begins to read from now on could know of it.
+                    self.versions.acknowledge(self.record, version);
+                }
+                done
+            }
+        };
+        self.statements = Some(statements);
+        done
+    }
+
+    fn check(&mut self) -> Result<()> {
+        match self.request {
+            Request::Read { floor } => {
+                let version = self.shared.store.version_of(self.record, &self.reply)?;
+                self.tally.reads += 1;
+                self.tally.stale += u64::from(self.versions.is_stale(self.record, floor, version)?);
+                Ok(())
+            }
+            Request::Write { version } if self.reply.affected() != 1 => {
+                let (record, said) = (self.record, self.reply.affected());
+                Err(Error::mismatch(format!(
+                    "version {version} of record {record} was written and the server acknowledged {said} rows"
+                )))
+            }
+            Request::Write { .. } => Ok(()),
+        }
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.warmup.change.times + self.tally.change.times
+    }
+}
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        let mut all = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        all.0.merge(&self.warmup);
+        all.1.merge(&self.tally);
+    }
+}

@@ -1,0 +1,336 @@
+//! A cell as the engine sees it: load, fill the cache, transaction, check.
+
+use super::popularity::Popularity;
+use super::store::{self, Store};
+use super::transaction::{AfterWrite, Shared, Tally, Visitor, taken};
+use super::versions::Versions;
+use super::{REQUEST, cache_name};
+use crate::fill::{count, sample};
+use kurabe_core::axis::Cell;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::{CacheCounters, Namespace, Session};
+use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::figure::{
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
+    STALE_SHARE, Unit,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::{Rng, mix};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Rows that the load commits at once, where the database has transactions.
+const LOAD_BATCH: usize = 200;
+/// Values that are put into the cache before the answers are awaited.
+const TOGETHER: usize = 50;
+/// Before a trial every record is put into the cache once, and then so many times as many as they are popular: a cache that
+/// throws out what was not asked for longest holds what it would hold after such requests.
+const FILL_AGAIN: usize = 2;
+
+/// How often a cache that has no room just now is asked again while it is filled, and after what time.
+const PATIENCE: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(super) struct CacheWorkload {
+    shared: Arc<Shared>,
+    data: String,
+    clients: usize,
+    /// The cache's own counters before the trial, and what a trial found.
+    before: Mutex<Option<CacheCounters>>,
+    figures: Mutex<Vec<Figure>>,
+}
+
+impl CacheWorkload {
+    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
+        let internal = |why: String| Error::new(ErrorKind::Internal, why);
+        let payload = cell.number("payload")?;
+        let records = dataset.records.unwrap_or(super::RECORDS);
+        let records = u32::try_from(records)
+            .map_err(|_| Error::usage("--records: more than a cache could be filled with"))?;
+        let clients = cell.number("clients")?;
+        if clients > u64::from(records) {
+            return Err(Error::unsupported(format!(
+                "each client changes records of its own, and there are {records} for {clients} clients"
+            )));
+        }
+        let room =
+            cell.get("room").ok_or_else(|| internal("cache-aside: the cell has no room".to_owned()))?;
+        let cache = cache_name(room);
+        let after_write = match cell.word("after-write")? {
+            "invalidate" => AfterWrite::Invalidate,
+            "replace" => AfterWrite::Replace,
+            "nothing" => AfterWrite::Nothing,
+            word => return Err(internal(format!("cache-aside: no such axis value '{word}'"))),
+        };
+        let writes = cell.number("writes")?;
+        if cache.is_none() && after_write != AfterWrite::Invalidate {
+            return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
+        }
+        let data = format!("kurabe_{}_aside_{payload}", dataset.slot);
+        let exponent = cell.number("skew")? as f64 / 100.0;
+        let shared = Shared {
+            store: Store::new(&data, cache.as_deref(), dataset.seed, records as usize, payload as usize),
+            popularity: Popularity::new(dataset.seed, records, exponent),
+            versions: Mutex::new(Versions::of(&data, records as usize)),
+            after_write,
+            writes,
+            tallies: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            data,
+            clients: clients as usize,
+            before: Mutex::default(),
+            figures: Mutex::default(),
+        })
+    }
+
+    /// Puts records into the cache as requests would have left them there.
+    fn fill_cache(&self, session: &mut dyn Session, cached: &Arc<Collection>) -> Result<()> {
+        let store = &self.shared.store;
+        let mut rng = Rng::new(mix(store.seed, 0x6669_6c6c));
+        let mut order: Vec<usize> = (0..store.records).collect();
+        rng.shuffle(&mut order);
+        order.extend((0..FILL_AGAIN * store.records).map(|_| self.shared.popularity.draw(&mut rng)));
+        let put = session.prepare(&store::put(cached))?;
+        let versions = self.shared.versions();
+        let mut data = vec![Vec::new(); TOGETHER];
+        let mut replies: Vec<Reply> = (0..TOGETHER).map(|_| Reply::new()).collect();
+        for records in order.chunks(TOGETHER) {
+            let rows: Vec<_> = records
+                .iter()
+                .zip(&mut data)
+                .map(|(record, data)| {
+                    let version = versions.acknowledged(*record);
+                    store.content.write(*record as u64, version, data);
+                    (store.ident(*record), version)
+                })
+                .collect();
+            let parameters: Vec<Value<'_>> = rows
+                .iter()
+                .zip(&data)
+                .flat_map(|((id, version), data)| {
+                    [Value::Text(id.as_str()), Value::Int(*version as i64), Value::Bytes(data)]
+                })
+                .collect();
+            let mut put_all = || session.pipeline(&put, &parameters, &mut replies[..records.len()]);
+            let mut refused = 0;
+            while !taken(put_all())? {
+                // It makes room in a thread of its own, which may be late on a busy machine.
+                refused += 1;
+                if refused == PATIENCE {
+                    return put_all();
+                }
+                thread::sleep(PAUSE);
+            }
+        }
+        session.release(put)
+    }
+
+    /// The cache's own counters; none where it does not count.
+    fn counters(&self, session: &mut dyn Session) -> Result<Option<CacheCounters>> {
+        let Some(cached) = &self.shared.store.cached else { return Ok(None) };
+        match session.cache_counters(cached) {
+            Ok(counters) => Ok(Some(counters)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Holds the store to the number of its records, and a sample of them to the version that was acknowledged last.
+    fn check_store(&self, session: &mut dyn Session) -> Result<u64> {
+        let (store, versions) = (&self.shared.store, self.shared.versions());
+        let counted = count(session, &store.stored)?;
+        if counted.is_some_and(|counted| counted != store.records as u64) {
+            let counted = counted.unwrap_or_default();
+            return Err(Error::mismatch(format!(
+                "there are {} records and the server counts {counted}",
+                store.records
+            )));
+        }
+        let written: Vec<usize> =
+            (0..store.records).filter(|record| versions.acknowledged(*record) > 0).collect();
+        let all: Vec<usize> = (0..store.records).collect();
+        let get = session.prepare(&store::get(&store.stored))?;
+        let mut reply = Reply::new();
+        let mut read = 0;
+        for record in sample(if written.is_empty() { &all } else { &written }) {
+            session.execute(&get, &[Value::Text(store.ident(*record).as_str())], &mut reply)?;
+            let found = store.version_of(*record, &reply).map_err(|e| e.context("read back"))?;
+            let last = versions.acknowledged(*record);
+            if u64::try_from(found) != Ok(last) {
+                return Err(Error::mismatch(format!(
+                    "version {last} of record {record} was acknowledged last, and the store has {found}"
+                )));
+            }
+            read += 1;
+        }
+        session.release(get)?;
+        Ok(read)
+    }
+
+    fn trial_figures(
+        &self,
+        warmup: &Tally,
+        tally: &Tally,
+        told: Option<(CacheCounters, CacheCounters)>,
+    ) -> Vec<Figure> {
+        let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
+        let mut figures = Vec::new();
+        let mut add = |name: &str, unit: Unit, value: Option<f64>| {
+            figures.extend(value.map(|value| Figure::new(name, unit, value)));
+        };
+        let in_front = self.shared.store.cached.is_some();
+        let asked = tally.hit.times + tally.miss.times;
+        add(HIT_RATIO, Unit::Share, share(tally.hit.times, asked).filter(|_| in_front));
+        if let Some((before, after)) = told {
+            // The cache does not know what was warm-up.
+            let since = |now: u64, then: u64, warm: u64| now.saturating_sub(then).saturating_sub(warm);
+            let hits = since(after.hits, before.hits, warmup.hit.times);
+            let misses = since(after.misses, before.misses, warmup.miss.times);
+            add(HITS_TOLD, Unit::Share, share(hits, hits + misses));
+        }
+        add(HIT, Unit::Nanoseconds, tally.hit.mean());
+        add(MISS, Unit::Nanoseconds, tally.miss.mean());
+        add(CHANGE, Unit::Nanoseconds, tally.change.mean());
+        add(AFTER_CHANGE, Unit::Nanoseconds, tally.after.mean());
+        add(STALE, Unit::Count, Some(tally.stale as f64));
+        add(STALE_SHARE, Unit::Share, share(tally.stale, tally.reads));
+        add(REFUSED, Unit::Count, (tally.refused > 0).then_some(tally.refused as f64));
+        if let Some((before, after)) = told {
+            add(EVICTIONS, Unit::Count, Some(after.evictions.saturating_sub(before.evictions) as f64));
+            add(CACHED, Unit::Count, Some(after.items as f64));
+        }
+        figures
+    }
+}
+
+impl Workload for CacheWorkload {
+    fn demand(&self) -> Demand {
+        let store = &self.shared.store;
+        let mut operations =
+            vec![store::get(&store.stored), store::update(&store.stored), store::insert(&store.stored)];
+        if let Some(cached) = &store.cached {
+            operations.extend([store::get(cached), store::put(cached), store::delete(cached)]);
+        }
+        let payload = store.content.length() as u64;
+        Demand {
+            operations,
+            value_bytes: payload,
+            request_bytes: payload + 256,
+            parameters: 3,
+            connections: self.clients as u64 + 2,
+            loaded_bytes: store.records as u64 * payload,
+            client_bytes: 4 * payload + 64_000,
+            ..Demand::default()
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn connection_per_request(&self) -> bool {
+        false
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        Some(self.shared.store.content.length() as u64)
+    }
+
+    fn data(&self) -> String {
+        self.data.clone()
+    }
+
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+        let store = &self.shared.store;
+        namespace.create(&store.stored)?;
+        let fresh = Versions::begin(&self.data, store.records);
+        *self.shared.versions.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        let batch = match session.prepare(&Operation::Begin) {
+            Ok(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => None,
+            Err(error) => return Err(error),
+        };
+        let insert = session.prepare(&store::insert(&store.stored))?;
+        let (mut reply, mut data) = (Reply::new(), Vec::new());
+        for record in 0..store.records {
+            if let Some((begin, _)) = &batch
+                && record % LOAD_BATCH == 0
+            {
+                session.execute(begin, &[], &mut reply)?;
+            }
+            store.content.write(record as u64, 0, &mut data);
+            let id = store.ident(record);
+            let row = [Value::Text(id.as_str()), Value::Int(0), Value::Bytes(&data)];
+            session.execute(&insert, &row, &mut reply)?;
+            if reply.affected() != 1 {
+                return Err(Error::mismatch(format!(
+                    "a record was added and the server acknowledged {}",
+                    reply.affected()
+                )));
+            }
+            if let Some((_, commit)) = &batch
+                && (record % LOAD_BATCH == LOAD_BATCH - 1 || record + 1 == store.records)
+            {
+                session.execute(commit, &[], &mut reply)?;
+            }
+        }
+        let prepared = batch.into_iter().flat_map(|(begin, commit)| [begin, commit]).chain([insert]);
+        for prepared in prepared {
+            session.release(prepared)?;
+        }
+        self.check_store(session).map(drop).map_err(|error| error.context("after loading"))
+    }
+
+    fn before(
+        &self,
+        _operation: &str,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        *self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner) =
+            (Tally::default(), Tally::default());
+        if let Some(cached) = &self.shared.store.cached {
+            // Whatever other cells left there has other keys from now on.
+            namespace.create(cached)?;
+            self.fill_cache(session, cached).map_err(|error| error.context("filling the cache"))?;
+        }
+        let counters = self.counters(session)?;
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = counters;
+        Ok(())
+    }
+
+    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+        if operation != REQUEST {
+            let why = format!("cache-aside has no operation '{operation}'");
+            return Err(Error::new(ErrorKind::Internal, why));
+        }
+        Ok(Box::new(Visitor::new(&self.shared, client)))
+    }
+
+    fn after(&self, _operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+        let now = self.counters(session)?;
+        let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let (warmup, tally) = *self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let completed: u64 = done.iter().map(|done| done.completed).sum();
+        let reads = warmup.reads + tally.reads;
+        let writes = warmup.change.times + tally.change.times;
+        if reads + writes != completed {
+            return Err(Error::mismatch(format!(
+                "{completed} requests were made, and {reads} reads and {writes} writes were seen"
+            )));
+        }
+        let read_back = self.check_store(session)?;
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.trial_figures(&warmup, &tally, before.zip(now));
+        Ok(Checked { writes_counted: writes, records_read_back: reads + read_back })
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,107 @@
+//! E15, what connections cost the server: memory, processes and threads with 1, 10, 100, 1,000 of them open, idle or at
+//! work.
+//!
+//! A server keeps much of what it needed once for its next connections, so that in any order of trials on one server the
+//! later ones would find what the earlier ones took. Therefore a server that is ours is started anew before each trial,
+//! and what it holds with the connections open is paired with what it held just before they were opened. On a server that
+//! is not ours the figures are lower bounds, and the report says so.
+
+use crate::point::PointWorkload;
+use crate::statement::Bind;
+use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, Footprint, OperationInfo, Workload};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The experiment.
+pub(crate) struct ConnectionFootprint;
+
+/// Rows unless the user says otherwise: few, since a cache that fills up during a trial would pass for its connections'.
+const RECORDS: u64 = 1_000;
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "footprint",
+    question: "What do connections cost the server that holds them?",
+    about: "Opens connections and reads what the server's processes hold with them, less what they held just before: \
+            memory, processes and threads. Idle ones are opened and left alone, while one client beside them reads; those \
+            at work have each read one small row by its key over and over, by a statement prepared once, and are looked at \
+            when they have just ended. A throwaway server is started anew for each trial, since servers keep what earlier \
+            connections needed. Where the database is in the client, it is the client's memory: at work, with its threads. \
+            E15.",
+    axes: &[
+        AxisInfo {
+            name: "connections",
+            help: "connections whose cost is asked",
+            kind: AxisKind::Count { least: 1, most: 100_000 },
+            default: &["1", "10", "100", "1000"],
+        },
+        AxisInfo {
+            name: "state",
+            help: "what the connections do",
+            kind: AxisKind::Choice(&[
+                ("idle", "opened and left alone; one client beside them reads"),
+                ("active", "each is a client's that reads"),
+            ]),
+            default: &["idle", "active"],
+        },
+    ],
+    operations: &[OperationInfo {
+        name: "read",
+        about: "read one small row by its key",
+        requests: 10_000,
+        writes: false,
+    }],
+    chart_axis: "connections",
+    published: None,
+};
+
+impl Experiment for ConnectionFootprint {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+        let connections = cell.number("connections")?;
+        let (clients, footprint) = match cell.word("state")? {
+            "idle" => (1, Footprint::Idle(connections as usize)),
+            "active" => (connections, Footprint::Clients),
+            word => {
+                let why = format!("footprint: no such axis value '{word}'");
+                return Err(Error::new(ErrorKind::Internal, why));
+            }
+        };
+        let reading = Cell::new([
+            ("clients".to_owned(), AxisValue::Number(clients)),
+            ("connection".to_owned(), AxisValue::Word("kept".to_owned())),
+        ]);
+        let mut workload = PointWorkload::reading("footprint", Bind::Once, &reading, &dataset)?;
+        workload.set_footprint(footprint);
+        Ok(Box::new(workload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(connections: u64, state: &str) -> Box<dyn Workload> {
+        let cell = Cell::new([
+            ("connections".to_owned(), AxisValue::Number(connections)),
+            ("state".to_owned(), AxisValue::Word(state.to_owned())),
+        ]);
+        ConnectionFootprint.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+    }
+
+    #[test]
+    fn idle_connections_stand_beside_one_client_and_active_ones_are_the_clients() {
+        let idle = workload(1_000, "idle");
+        assert_eq!((idle.clients(), idle.footprint()), (1, Some(Footprint::Idle(1_000))));
+        assert_eq!(idle.demand().connections, 1_003);
+        let active = workload(1_000, "active");
+        assert_eq!((active.clients(), active.footprint()), (1_000, Some(Footprint::Clients)));
+        assert_eq!(active.demand().connections, 1_002);
+        // Databases without statements have connections too; and all cells share their rows.
+        assert!(!idle.demand().prepared_statements && !active.demand().prepared_statements);
+        assert_eq!(idle.data(), active.data());
+    }
+}

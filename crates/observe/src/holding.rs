@@ -1,0 +1,65 @@
+//! What processes hold at one moment: memory, and how many they are.
+
+use crate::process::{Pid, numbers, value};
+use kurabe_core::observation::Holding;
+use std::fs;
+
+/// Adds up what these processes hold. `smaps_rollup` divides each shared page among the processes that have it, so that a
+/// server of many processes is not counted many times over (`proc_pid_smaps(5)`).
+///
+/// # Errors
+/// As a clause, where their memory may not be read. What ends meanwhile is not counted.
+pub(crate) fn of(family: &[Pid]) -> Result<Holding, String> {
+    let mut sum = Holding::default();
+    for pid in family {
+        let number = pid.number;
+        let text = match fs::read_to_string(format!("/proc/{number}/smaps_rollup")) {
+            Ok(text) => text,
+            Err(_) if !pid.lives() => continue,
+            Err(error) => {
+                return Err(format!("the memory of its processes may not be read here ({error})"));
+            }
+        };
+        let bytes = |name: &str| value(&text, name).map(|kilobytes| kilobytes * 1024);
+        // A process that is just ending has no memory any more.
+        let Some(proportional) = bytes("Pss:") else { continue };
+        sum.memory_bytes += proportional;
+        sum.private_bytes +=
+            bytes("Private_Clean:").unwrap_or_default() + bytes("Private_Dirty:").unwrap_or_default();
+        sum.processes += 1;
+        sum.threads += numbers(&format!("/proc/{number}/task")).len() as u64;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_taken_is_seen_and_this_process_is_one() {
+        let own = [Pid::of(std::process::id()).unwrap()];
+        let before = of(&own).unwrap();
+        let taken = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let after = of(&own).unwrap();
+        assert_eq!(after.processes, 1);
+        assert!(after.threads >= 1 && after.private_bytes <= after.memory_bytes);
+        for (now, then) in
+            [(after.memory_bytes, before.memory_bytes), (after.private_bytes, before.private_bytes)]
+        {
+            // Other tests take and give back some meanwhile.
+            assert!(now > then + (48 << 20), "{before:?} {after:?}");
+        }
+        drop(taken);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_holds_nothing() {
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let pid = Pid::of(child.id()).unwrap();
+        assert_eq!(of(&[pid]).unwrap().processes, 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(of(&[pid]).unwrap(), Holding::default());
+    }
+}

@@ -1,0 +1,202 @@
+//! A cache in front of a store: `cache-aside` on real stores behind real caches.
+
+use super::common::{ask_line, assert_verified, by, cells, installed, left, tell};
+use crate::support::{Answer, Place};
+use kurabe_testbed::testing;
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn figure(cell: &Value, name: &str) -> Option<f64> {
+    let figures = cell["figures"].as_array()?;
+    figures.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+}
+
+fn run(place: &Place, target: &str, rest: &str) -> Answer {
+    let rest: Vec<&str> = rest.split(' ').collect();
+    place.run(&[&["run", "cache-aside", target, "--rounds", "1", "--no-html"], &rest[..]].concat())
+}
+
+/// The verified cells of a run, without the baseline's repeat.
+fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    all.inspect(|cell| {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");
+        assert!(cell["verified"]["reads"].as_u64().unwrap() > 0, "{cell:#}");
+    })
+    .collect()
+}
+
+fn has(engine: &str) -> bool {
+    engine == "sqlite:" || installed().contains(&engine.trim_start_matches("up:"))
+}
+
+#[test]
+fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
+    for store in ["sqlite:", "up:mysql", "up:postgres"] {
+        for cache in ["up:memcached", "up:redis"] {
+            if !has(store) || !has(cache) {
+                continue;
+            }
+            let place = Place::new();
+            // Where all records are alike, and one in a hundred requests is a write, the cache answers what it holds.
+            let rest = format!("--cache {cache} --requests 4000 --skew 0 --writes 1 --room none,100,50,10");
+            let found = verified(&place, &run(&place, store, &rest));
+            assert_eq!(found.len(), 4, "{store} {cache}");
+            for cell in &found {
+                assert_verified(cell);
+                let Some(percent) = cell["axes"]["room"].as_f64() else {
+                    assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
+                    assert_eq!(
+                        figure(cell, "stale"),
+                        Some(0.0),
+                        "the store itself is never behind: {cell:#}"
+                    );
+                    continue;
+                };
+                let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
+                let ratio = of("hit ratio");
+                assert!((ratio - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
+                assert!((ratio - of("as told")).abs() < 1e-9, "{store} {cache}: {cell:#}");
+                assert_eq!(of("evictions") > 1_000.0, percent < 100.0, "{store} {cache}: {cell:#}");
+                assert!((of("cached") / 10_000.0 - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
+                // A read that misses asks the cache, the store, and the cache again.
+                assert!(of("miss") > 0.0 && of("hit") > 0.0 && of("then cache") > 0.0, "{cell:#}");
+            }
+            let engine = if cache == "up:redis" { "Redis 7" } else { "memcached 1" };
+            let settings = &place.report()["targets"][0]["settings"];
+            assert!(
+                settings["cache 50"].as_str().is_some_and(|text| text.starts_with(engine)),
+                "{settings:#}"
+            );
+            let md = place.run(&["report", "--format", "md"]).out;
+            assert!(
+                md.contains("## Requests, more closely")
+                    && md.contains(&format!("in front of it is {engine}")),
+                "{md}"
+            );
+        }
+    }
+}
+
+#[test]
+fn copies_that_a_write_leaves_are_stale_and_are_counted_and_those_that_it_removes_hardly_are() {
+    if !has("up:memcached") {
+        return;
+    }
+    let place = Place::new();
+    let rest = "--cache up:memcached --requests 4000 --room 100 --writes 20 --records 500 \
+                --after-write invalidate,replace,nothing";
+    let found = verified(&place, &run(&place, "sqlite:", rest));
+    let stale = |how: &str| {
+        let cell = found.iter().find(|cell| cell["axes"]["after-write"] == how).unwrap();
+        (figure(cell, "stale").unwrap(), figure(cell, "then cache").is_some())
+    };
+    let (left, dealt) = stale("nothing");
+    assert!(left > 300.0 && !dealt, "{left}");
+    for how in ["invalidate", "replace"] {
+        let (few, dealt) = stale(how);
+        assert!(few < left / 10.0 && dealt, "{how}: {few} of {left}");
+    }
+}
+
+#[test]
+fn copies_that_expire_are_read_from_the_store_again() {
+    for cache in ["up:memcached?ttl=1", "up:redis?ttl=1"] {
+        if !has(cache.split('?').next().unwrap()) {
+            continue;
+        }
+        let place = Place::new();
+        let rest = format!(
+            "--cache {cache} --duration 3s --room 100 --writes 0 --records 200 --rate 400 --clients 2"
+        );
+        let found = verified(&place, &run(&place, "sqlite:", &rest));
+        // 200 popular and unpopular records, asked for 1,200 times in three seconds, each of them good for one.
+        let ratio = figure(&found[0], "hit ratio").unwrap();
+        assert!((0.2..0.93).contains(&ratio), "{cache}: {ratio}");
+        assert_eq!(figure(&found[0], "stale"), Some(0.0));
+    }
+}
+
+#[test]
+fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it_was() {
+    let Some(server) = testing::server_with("redis", |options| options.with_password("s3cr-et")) else {
+        return;
+    };
+    let place = Place::new();
+    let url = by(&server, ":s3cr-et", "");
+    let ask = |request: &str| {
+        use std::io::{BufRead, BufReader, Write};
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        stream.write_all(format!("AUTH s3cr-et\r\n{request}\r\n").as_bytes()).unwrap();
+        BufReader::new(stream).lines().nth(1).unwrap().unwrap()
+    };
+    assert_eq!(ask("SET mine 1"), "+OK");
+    let rest = format!("--cache {url} --requests 2000 --room none,as-is --records 300");
+    let answer = run(&place, "sqlite:", &rest);
+    let found = verified(&place, &answer);
+    assert_eq!(found.len(), 2);
+    assert!(figure(&found[1], "hit ratio").unwrap() > 0.5, "{:#}", found[1]);
+    assert_eq!((ask("DBSIZE"), ask("GET mine")), (":1".to_owned(), "$1".to_owned()));
+    for entry in std::fs::read_dir(place.path()).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path().join("run.jsonl")).unwrap();
+        assert!(!text.contains("s3cr-et"), "the password is recorded");
+        assert!(text.contains("\"cache\":\"redis://"), "{}", text.lines().next().unwrap());
+    }
+    // What somebody else does to the copies meanwhile.
+    let spoil = "EVAL \"for n=1,50 do local k=redis.call('RANDOMKEY') if k and string.find(k,'_in_') then \
+                 redis.call('SETRANGE',k,300,'WRONG') end end return 1\" 0";
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                ask(spoil);
+            }
+        });
+        let answer = run(&place, "sqlite:", &rest.replace("2000", "20000"));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(answer.code, Some(4), "{answer:?}");
+        let said: Vec<&str> = answer.out.split_whitespace().collect();
+        assert!(said.join(" ").contains("and other content from byte"), "{answer:?}");
+    });
+    assert_eq!(ask("DBSIZE"), ":1", "what a failed trial made is removed too");
+}
+
+#[test]
+fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason() {
+    let place = Place::new();
+    for (cache, part) in [
+        ("up:postgres", "postgres is no cache; there are: memcached, redis"),
+        ("up:memcachd", "did you mean up:memcached?"),
+        ("nonsense", "is not a target"),
+    ] {
+        let answer = run(&place, "sqlite:", &format!("--cache {cache}"));
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.err.contains(part), "{answer:?}");
+    }
+    let answer = place.run(&["run", "session", "--cache", "up:memcached"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    // Without a cache there is the store alone.
+    let answer = run(&place, "sqlite:", "--requests 100 --records 50 --room none,50,as-is");
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");
+    assert!(answer.err.contains("--room as-is goes with --cache"), "{answer:?}");
+    let Some(server) = testing::server("memcached") else {
+        tell("memcached is not installed");
+        return;
+    };
+    let answer = run(&place, "sqlite:", &format!("--cache {} --room 50 --requests 100", server.url()));
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("of a throwaway one only"), "{answer:?}");
+    // Two stores share one cache, and neither reads the other's copies.
+    let rest =
+        format!("sqlite:?synchronous=off --cache {} --room as-is --requests 500 --records 100", server.url());
+    let found = verified(&place, &run(&place, "sqlite:", &rest));
+    assert_eq!(found.len(), 2);
+    let again = place.run(&["rerun", "last", "--no-html"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(left("memcached", &server), "");
+    assert_eq!(ask_line(&server, "get kurabe_marker"), "END");
+}

@@ -1,0 +1,134 @@
+//! What connections cost the server: `footprint` on every engine.
+
+use super::common::{SERVERS, assert_verified, cells, installed, skip};
+use crate::support::{Answer, Place};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Connections that show more than a helper of the server's that comes or goes meanwhile …
+const MANY: f64 = 40.0;
+/// … of which there are no more than this.
+const HELPERS: f64 = 4.0;
+
+fn figure(cell: &Value, name: &str) -> f64 {
+    let figures = cell["figures"].as_array().unwrap_or_else(|| panic!("no figures: {cell:#}"));
+    let found = figures.iter().find(|figure| figure["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {cell:#}"))["value"].as_f64().unwrap()
+}
+
+fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
+    let brief = ["--requests", "400", "--rounds", "1", "--no-html"];
+    let answer = place.run(&[&["run", "footprint", target], rest, &brief].concat());
+    assert_eq!(answer.code, Some(0), "{target}: {answer:?}");
+    let report = place.report();
+    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    all.inspect(assert_verified).collect()
+}
+
+#[test]
+fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_the_caches() {
+    for engine in installed() {
+        let place = Place::new();
+        let found = run(&place, &format!("up:{engine}"), &["--connections", "40"]);
+        assert_eq!(found.len(), 2, "idle and active");
+        for cell in &found {
+            let (processes, threads) = (figure(cell, "processes added"), figure(cell, "threads added"));
+            let near = |found: f64, wanted: f64| (found - wanted).abs() <= HELPERS;
+            let right = match engine {
+                "postgres" => near(processes, MANY) && near(threads, MANY),
+                "mysql" | "mariadb" => processes == 0.0 && near(threads, MANY),
+                "memcached" | "redis" => processes == 0.0 && near(threads, 0.0),
+                // Stand-ins, whose runtimes start threads as they please.
+                _ => processes == 0.0,
+            };
+            assert!(right, "{engine}: {processes} processes, {threads} threads: {cell:#}");
+            assert!(figure(cell, "processes") >= 1.0 && figure(cell, "memory") > 1e6, "{cell:#}");
+            let (added, each) = (figure(cell, "added"), figure(cell, "each"));
+            assert!((added / MANY - each).abs() < 1.0, "{cell:#}");
+            if engine == "postgres" {
+                // A process without anything of its own there is not; nor one of the buffers that all share.
+                assert!((100e3..20e6).contains(&each), "{cell:#}");
+            }
+        }
+        let said = place.run(&["show", "last"]).out;
+        assert!(said.contains("connection costs the server"), "{engine}: {said}");
+    }
+}
+
+#[test]
+fn a_thousand_connections_need_no_option_and_what_earlier_ones_left_costs_later_ones_nothing() {
+    for engine in installed() {
+        if !["mysql", "postgres", "memcached", "redis"].contains(&engine) {
+            continue;
+        }
+        let place = Place::new();
+        // The second round meets a server that has had a thousand connections already, unless it is a new one.
+        let rest = ["--connections", "1,1000", "--state", "idle", "--rounds", "2"];
+        let answer = place.run(
+            &[&["run", "footprint", &format!("up:{engine}")], &rest[..], &["--requests", "100", "--no-html"]]
+                .concat(),
+        );
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        let runs =
+            place.path().join(std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().file_name());
+        let text = std::fs::read_to_string(runs.join("run.jsonl")).unwrap();
+        let added: Vec<f64> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter(|line| line["trial"]["cell"] == 1)
+            .map(|line| figure(&line["trial"]["outcome"]["measured"], "added"))
+            .collect();
+        assert_eq!(added.len(), 2, "{engine}: {added:?}");
+        let (least, most) = (added[0].min(added[1]), added[0].max(added[1]));
+        assert!(least > 100e3 && most < 3.0 * least, "{engine}: {added:?}");
+    }
+}
+
+#[test]
+fn an_embedded_database_costs_the_process_that_it_is_in() {
+    let place = Place::new();
+    let found = run(&place, "sqlite:", &["--connections", "50", "--state", "active"]);
+    assert!((figure(&found[0], "threads added") - 50.0).abs() <= HELPERS, "{:#}", found[0]);
+    let said = place.run(&["show", "last"]).out;
+    assert!(said.contains("costs this process, which the database is in,"), "{said}");
+}
+
+#[test]
+fn a_server_of_another_user_is_not_available_with_the_reason() {
+    let Some(server) = kurabe_testbed::testing::server(SERVERS[4]) else { return };
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout != b"0\n" {
+        skip("only root can become another user");
+        return;
+    }
+    let place = Place::new();
+    for folder in [place.path(), place.home(), place.path().parent().unwrap()] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    // A copy, since the one that was built may lie where only root may go.
+    let program = place.home().join("kurabe");
+    std::fs::copy(crate::support::KURABE, &program).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    command.args([
+        "run",
+        "footprint",
+        server.url(),
+        "--connections",
+        "2",
+        "--rounds",
+        "1",
+        "--requests",
+        "10",
+    ]);
+    place.settle(&mut command);
+    let Ok(output) = command.current_dir("/").output() else {
+        skip("there is no program setpriv");
+        return;
+    };
+    let answer = Answer::of(&output);
+    assert!(answer.err.contains("not available: redis"), "{answer:?}");
+    assert!(answer.err.contains("what the server holds is not to be seen"), "{answer:?}");
+    assert!(answer.code != Some(0) && answer.code != Some(1), "{answer:?}");
+}
