@@ -12,7 +12,7 @@ pub(crate) struct Table {
     pub operation: String,
     /// What its columns are, where it does not show the usual figures.
     pub legend: Option<String>,
-    /// Whether all its figures are times, which are means over requests.
+    /// Whether all its figures are means over requests: not where it counts or shares out.
     pub means: bool,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
@@ -137,7 +137,10 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
     Some(Table {
         operation: operation.name.clone(),
         legend: Some(format!("{}.", about.join("; "))),
-        means: cells.iter().flat_map(|cell| &cell.figures).all(|figure| figure.unit == Unit::Nanoseconds),
+        means: !cells
+            .iter()
+            .flat_map(|cell| &cell.figures)
+            .any(|figure| matches!(figure.unit, Unit::Count | Unit::Share)),
         columns: target.into_iter().chain(places).chain(figures).collect(),
         rows: cells.iter().map(|cell| row(cell)).collect(),
     })

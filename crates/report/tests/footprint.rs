@@ -79,7 +79,10 @@ fn run() -> Run {
 fn a_connection_costs_the_slope_and_not_what_came_once() {
     let summary = analyse(&run(), Some(&INFO)).summary;
     let told = &summary[..2];
-    assert!(told[0].starts_with("PostgreSQL: each idle connection costs the server 1 MB of memory (1 MB to"));
+    assert!(
+        told[0].starts_with("PostgreSQL: each idle connection costs the server 1 MB of memory ("),
+        "{told:?}"
+    );
     assert!(told[1].starts_with("PostgreSQL: each active connection costs the server 2"), "{told:?}");
     for sentence in told {
         assert!(sentence.ends_with(", 1 process and 1 thread."), "{told:?}");
