@@ -5,7 +5,8 @@ use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -55,6 +56,8 @@ impl Host {
         let redis = lines.next().unwrap().unwrap();
         let host = Self { observer, redis };
         assert_eq!(lines.next().unwrap().unwrap(), OBSERVER);
+        let address = SERVER.trim_start_matches("redis://");
+        eventually(30, || TcpStream::connect(address).ok()).expect("the server does not listen");
         host
     }
 
@@ -157,17 +160,16 @@ fn between_two_networks() {
     }
 
     // It goes while a run goes on, which then sees less, and ends as it would have.
-    let earlier = std::fs::read_dir(place.path()).unwrap().count();
-    let child = piped(&mut run(&watched, TOKEN, &["--rounds", "40"]));
-    let newest = || {
-        let entries =
-            std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
-        let files = entries.iter().map(|path| path.join("run.jsonl"));
-        (entries.len() > earlier)
-            .then(|| files.max_by_key(|file| file.metadata().and_then(|m| m.modified()).ok()))?
+    let runs = || -> Vec<PathBuf> {
+        std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect()
     };
-    let file = eventually(30, newest).unwrap();
-    eventually(30, || (crate::support::trials(&file) >= 3).then_some(())).expect("no trials");
+    let earlier = runs();
+    let child = piped(&mut run(&watched, TOKEN, &["--rounds", "40"]));
+    let begun = || {
+        let files = runs().into_iter().filter(|run| !earlier.contains(run)).map(|run| run.join("run.jsonl"));
+        files.into_iter().find(|file| crate::support::trials(file) >= 3)
+    };
+    let file = eventually(60, begun).expect("no run, or no trials");
     host.stop_observing();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");

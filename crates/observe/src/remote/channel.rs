@@ -16,6 +16,8 @@ const MOST: usize = 4 << 20;
 const CODE: usize = 32;
 const NONCE: usize = 32;
 const LEAST_TOKEN: usize = 16;
+/// What is said to one that does not know the token, and of it.
+const OTHER_TOKEN: &str = "it has another token";
 
 /// What both sides know and nobody else does. It does not print.
 #[derive(Clone)]
@@ -98,9 +100,9 @@ impl Channel {
             return Err("it did not speak the protocol".to_owned());
         };
         if token.code("run", &[&own, &theirs]).verify_slice(&code).is_err() {
-            let refused = Some("it has another token".to_owned());
+            let refused = Some(OTHER_TOKEN.to_owned());
             let _ = send_plain(&mut stream, &Proof { nonce: String::new(), code: String::new(), refused });
-            return Err("it has another token".to_owned());
+            return Err(OTHER_TOKEN.to_owned());
         }
         let code = hex(&token.code("observer", &[&own, &theirs]).finalize().into_bytes());
         send_plain(&mut stream, &Proof { nonce: String::new(), code, refused: None })
@@ -122,8 +124,9 @@ impl Channel {
         let code = hex(&token.code("run", &[&theirs, &own]).finalize().into_bytes());
         send_plain(&mut stream, &Proof { nonce: hex(&own), code, refused: None }).map_err(|e| lost(&e))?;
         let proof: Proof = receive_plain(&mut stream)?;
+        // Whatever one says that has proved nothing is not repeated.
         if let Some(why) = proof.refused {
-            return Err(if why.contains("token") { why } else { "it refused".to_owned() });
+            return Err(if why == OTHER_TOKEN { why } else { "it refused".to_owned() });
         }
         let code = unhex(&proof.code).unwrap_or_default();
         if token.code("observer", &[&theirs, &own]).verify_slice(&code).is_err() {

@@ -160,6 +160,7 @@ mod tests {
     use super::*;
     use crate::Remote;
     use kurabe_core::observation::{Endpoint, Watch};
+    use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, channel};
@@ -204,18 +205,13 @@ mod tests {
 
     impl Listener {
         fn start() -> Self {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let code = "use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ARGV[0], \
-                        Listen => 5) or die; while (1) { $x++ }";
-            let child = Command::new("perl")
-                .args(["-e", code, &port.to_string()])
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap();
-            while TcpStream::connect(("127.0.0.1", port)).is_err() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Self(child, port)
+            let program = std::env::current_exe().unwrap();
+            let args = ["--exact", "remote::serve::tests::listens_and_works", "--ignored", "--nocapture"];
+            let mut command = Command::new(program);
+            let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let mut ports = lines.filter_map(|line| line.split("listens at ").nth(1)?.parse().ok());
+            Self(child, ports.next().unwrap())
         }
 
         fn endpoint(&self) -> Endpoint {
@@ -230,6 +226,24 @@ mod tests {
         }
     }
 
+    #[test]
+    #[ignore = "the tests below run it in a process of its own"]
+    #[allow(clippy::print_stdout, reason = "it is how it says where it listens")]
+    fn listens_and_works() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        println!("\nlistens at {}", listener.local_addr().unwrap().port());
+        let gone = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&gone);
+        // Until whoever started it is gone.
+        std::thread::spawn(move || {
+            let _ = io::Read::read(&mut io::stdin(), &mut [0]);
+            flag.store(true, Ordering::Relaxed);
+        });
+        while !gone.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    }
+
     fn watched(watch: Box<dyn Watch>) -> ServerUse {
         std::thread::sleep(Duration::from_millis(200));
         watch.end().server
@@ -240,7 +254,7 @@ mod tests {
         let (mut observer, server) = (Running::start(), Listener::start());
         let watcher = observer.watcher(TOKEN, &server.endpoint());
         let ServerUse::Seen(seen) = watched(watcher.begin(&server.endpoint())) else { panic!("not seen") };
-        assert_eq!(seen.name, "perl");
+        assert!(seen.name.starts_with("kurabe_observe"), "{seen:?}");
         assert!(seen.cpu_ns > 10_000_000, "{seen:?}");
         assert!(matches!(observer.asked.recv().unwrap(), Asked::Watched(_, port) if port == server.1));
         observer.stop();
