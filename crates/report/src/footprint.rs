@@ -131,6 +131,10 @@ fn memory(slopes: &[f64], seed: u64) -> Option<String> {
             size if value <= -1.0 => format!("−{size}"),
             size => size,
         };
+        if least >= 1.0 {
+            let why = "rounds are too few, or too unlike, for an interval";
+            return Some(format!("{} to {} of memory ({why})", size(least), size(most)));
+        }
         let range = format!("between {} and {} in a round", size(least), size(most));
         return Some(format!("no memory that could be told from noise ({range})"));
     };
@@ -174,7 +178,8 @@ mod tests {
         assert!(memory(&[3e3], 1).unwrap().contains("no interval"));
         let told = memory(&[-300.0, 200.0], 1).unwrap();
         assert!(told.contains("told from noise") && told.contains('−'), "{told}");
-        assert!(memory(&[3_000.0, 24_000.0], 1).unwrap().contains("told from noise"));
+        let told = memory(&[3_000.0, 24_000.0], 1).unwrap();
+        assert!(told.starts_with("3 kB to 24 kB of memory (rounds are too few"), "{told}");
         assert_eq!(memory(&[], 1), None);
     }
 
