@@ -3,8 +3,10 @@
 //! Causes and differences are planted so (`kurabe truth`), and servers that lie, stall or forget in tests. There is one
 //! such driver, so that a method added to [`Driver`] or [`Session`] is passed on everywhere as soon as it is here.
 
+use crate::collection::Collection;
 use crate::driver::{
-    ConnectOptions, ConnectTimes, Driver, DurabilityClass, Namespace, Prepared, ServerFacts, Session, Support,
+    CacheCounters, ConnectOptions, ConnectTimes, Driver, DurabilityClass, Namespace, Prepared, ServerFacts,
+    Session, Support,
 };
 use crate::error::Result;
 use crate::observation::Endpoint;
@@ -184,6 +186,10 @@ impl<H: Hook> Session for Hooked<H> {
 
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.inner.connect_times()
+    }
+
+    fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
+        self.inner.cache_counters(collection)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

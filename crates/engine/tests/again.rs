@@ -34,13 +34,15 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
         arrivals: None,
         slo_ns: None,
         durability: None,
+        cache: None,
         own: None,
         until: None,
         seed: 5,
     };
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None }];
+    let targets =
+        [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
     let cells = cells(experiment, &spec, &targets).unwrap();
     let runner = Runner {
         experiment,

@@ -155,14 +155,9 @@ impl Request {
         self.cache.clone()
     }
 
-    /// The spec, with defaults for all that was not said; the targets in it are without passwords.
-    ///
-    /// # Errors
-    /// Where a value makes no sense.
-    pub(crate) fn spec(&self) -> Result<RunSpec> {
-        let info = self.find()?.info();
+    /// The values of every axis; the rate is one where the loop is open.
+    fn axis_values(&self, info: &ExperimentInfo, open: bool) -> Result<BTreeMap<String, Vec<AxisValue>>> {
         let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
-        let open = self.axes.contains_key(RATE.name);
         for axis in axes_of(info).filter(|axis| open || axis.name != RATE.name) {
             let texts = self.axes.get(axis.name);
             let default = if open && axis.name == "clients" { &[OPEN_CLIENTS] } else { axis.default };
@@ -177,6 +172,17 @@ impl Request {
             }
             axes.insert(axis.name.to_owned(), values);
         }
+        Ok(axes)
+    }
+
+    /// The spec, with defaults for all that was not said; the targets in it are without passwords.
+    ///
+    /// # Errors
+    /// Where a value makes no sense.
+    pub(crate) fn spec(&self) -> Result<RunSpec> {
+        let info = self.find()?.info();
+        let open = self.axes.contains_key(RATE.name);
+        let axes = self.axis_values(info, open)?;
         let urls = self.target_urls();
         let asked = !self.requests.is_empty() || self.duration.is_some();
         let until = self.until()?;

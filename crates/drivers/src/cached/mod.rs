@@ -15,6 +15,7 @@ use kurabe_core::driver::{
 };
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
+use kurabe_core::witness::Witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use session::PairSession;
 use std::sync::Arc;
@@ -127,6 +128,11 @@ impl Driver for Cached {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let store = self.store.connect(options)?;
         Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), options.clone())))
+    }
+
+    /// Of the store: what a cache tells of itself is asked where its hits are counted.
+    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+        self.store.witness(options)
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -74,6 +74,10 @@ impl Session for PairSession {
         self.of(Some(collection))?.1.cache_counters(collection)
     }
 
+    fn settle(&mut self) -> Result<()> {
+        self.sessions.iter_mut().flatten().try_for_each(|session| session.settle())
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         let (number, prepared) = self.slots.remove(&prepared)?;
         open(&mut self.sessions, number)?.release(prepared)

@@ -25,21 +25,7 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
             });
             format!("the process that holds client and database used {}{own}", cpus(facts.client.cpu))
         }
-        Bound::Disk => {
-            let who = if facts.in_process { "a client waited" } else { "the server waited" };
-            let server =
-                if facts.in_process { String::new() } else { format!(", the server {}", of_one(server.cpu)) };
-            if facts.disk.samples < 4 {
-                format!("the disk was at work for {} of the time; {client}{server}", percent(facts.disk.busy))
-            } else {
-                format!(
-                    "{who} for storage in {} of {} samples{}; {client}{server}",
-                    percent(facts.disk.waiting),
-                    facts.disk.samples,
-                    engine_wait(facts)
-                )
-            }
-        }
+        Bound::Disk => disk(facts, &client, &server),
         Bound::Network if facts.interface >= 0.85 => {
             format!("the network interface carried {} of what it can", percent(facts.interface))
         }
@@ -108,6 +94,24 @@ pub(super) fn line(facts: &Facts, bound: Bound) -> String {
             ),
         },
     }
+}
+
+fn disk(facts: &Facts, client: &str, server: &Side) -> String {
+    let who = if facts.in_process { "a client waited" } else { "the server waited" };
+    let server =
+        if facts.in_process { String::new() } else { format!(", the server {}", of_one(server.cpu)) };
+    if facts.disk.samples < 4 {
+        return format!(
+            "the disk was at work for {} of the time; {client}{server}",
+            percent(facts.disk.busy)
+        );
+    }
+    format!(
+        "{who} for storage in {} of {} samples{}; {client}{server}",
+        percent(facts.disk.waiting),
+        facts.disk.samples,
+        engine_wait(facts)
+    )
 }
 
 /// The wait, other than for a lock, that the engine named most, where it took a good part of the time.
