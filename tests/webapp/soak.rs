@@ -98,7 +98,8 @@ fn soak(engine: &str, connection: &str) {
         seen[from..to].iter().map(of).max().unwrap_or(0)
     };
     let (third, all) = (seen.len() / 3, seen.len());
-    assert!(all > 20, "{all} looks");
+    // Few on a busy machine: as many in each third as show what is held there.
+    assert!(all >= 6, "{all} looks");
     for (from, to) in [(0, third), (2 * third, all)] {
         let (files, threads) =
             (most(&|(held, _)| held.files, from, to), most(&|(held, _)| held.threads, from, to));
