@@ -162,8 +162,8 @@ pub static FIGURES: &[FigureInfo] = &[
     FigureInfo {
         name: MEMORY,
         about: "resident memory of the server's processes with all connections open, a page that several share divided \
-                among them (PSS); of the client's own where the database is in it; without what the kernel holds for \
-                sockets and page tables",
+                among them (PSS); of the client's own where the database is in it; without pages of files, such as \
+                programs and libraries, and what the kernel holds for sockets and page tables",
     },
     FigureInfo { name: MEMORY_ADDED, about: "by how much that was more than just before they were opened" },
     FigureInfo { name: MEMORY_EACH, about: "the same for each connection" },

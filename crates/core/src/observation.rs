@@ -80,7 +80,7 @@ pub struct Holding {
     pub processes: u64,
     /// Threads of all of them.
     pub threads: u64,
-    /// Resident memory in bytes, a page that several processes share divided among them (PSS).
+    /// Resident memory in bytes but for pages of files, a page that several processes share divided among them (PSS).
     pub memory_bytes: u64,
     /// The part of it that no other process has.
     pub private_bytes: u64,

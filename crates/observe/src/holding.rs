@@ -5,7 +5,9 @@ use kurabe_core::observation::Holding;
 use std::fs;
 
 /// Adds up what these processes hold. `smaps_rollup` divides each shared page among the processes that have it, so that a
-/// server of many processes is not counted many times over (`proc_pid_smaps(5)`).
+/// server of many processes is not counted many times over (`proc_pid_smaps(5)`). Pages of files, programs and libraries
+/// most of all, are left out: they are shared with processes that are none of the server's, and its part of them would
+/// shrink whenever one of these begins.
 ///
 /// # Errors
 /// As a clause, where their memory may not be read. What ends meanwhile is not counted.
@@ -22,10 +24,11 @@ pub(crate) fn of(family: &[Pid]) -> Result<Holding, String> {
         };
         let bytes = |name: &str| value(&text, name).map(|kilobytes| kilobytes * 1024);
         // A process that is just ending has no memory any more.
-        let Some(proportional) = bytes("Pss:") else { continue };
-        sum.memory_bytes += proportional;
-        sum.private_bytes +=
-            bytes("Private_Clean:").unwrap_or_default() + bytes("Private_Dirty:").unwrap_or_default();
+        let Some(all) = bytes("Pss:") else { continue };
+        // Kernels before 5.4 do not tell files apart.
+        let memory = all.saturating_sub(bytes("Pss_File:").unwrap_or_default());
+        sum.memory_bytes += memory;
+        sum.private_bytes += bytes("Private_Dirty:").unwrap_or_default().min(memory);
         sum.processes += 1;
         sum.threads += numbers(&format!("/proc/{number}/task")).len() as u64;
     }

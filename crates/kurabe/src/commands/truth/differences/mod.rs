@@ -154,18 +154,19 @@ fn table(
         |logarithm: f64, all: u64| format!("{:.1} %", (logarithm / all.max(1) as f64).exp_m1() * 100.0);
     let of = |part: u64, all: u64| format!("{part} of {all}");
     let mut text = String::from(
-        "| engine | none planted: called different | planted: found | planted, as measured | interval holds the truth | could \
-         have been seen | disturbed |\n|---|---:|---:|---:|---:|---:|---:|\n",
+        "| engine | none planted: called different | interval holds 0 % | planted: found | as measured | interval holds it | could \
+         have been seen | disturbed |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let mut row = |name: &str, without: &Tally, with: &Tally| {
         let all = without.all + with.all;
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
             of(without.called, without.all),
+            of(without.covered, without.all),
             of(with.called - with.reversed, with.all),
             percent(with.truth, with.all),
-            of(without.covered + with.covered, all),
+            of(with.covered, with.all),
             percent(without.detectable + with.detectable, all),
             of(all - without.quiet - with.quiet, all),
         );
