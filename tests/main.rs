@@ -13,5 +13,6 @@ mod said;
 mod servers;
 mod settle;
 mod support;
+mod turns;
 mod web;
 mod webapp;

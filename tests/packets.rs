@@ -128,6 +128,7 @@ fn trials(
         durability: None,
         cache: None,
         until: None,
+        turn_ns: None,
     };
     let cells = cells(experiment, &spec, &targets).unwrap();
     assert_eq!(cells[0].unavailable, None, "{url}");
@@ -143,6 +144,7 @@ fn trials(
         progress: &AtomicU64::new(0),
         observer: Some(&observer),
         suspect: None,
+        sides: None,
     };
     let mut seen = Vec::new();
     runner

@@ -284,6 +284,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         cache: None,
         own: None,
         until: None,
+        turn_ns: None,
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
@@ -303,6 +304,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         progress: &AtomicU64::new(0),
         observer: None,
         suspect: None,
+        sides: None,
     };
     let mut trials = Vec::new();
     runner

@@ -86,6 +86,7 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
         durability: None,
         cache: None,
         until: None,
+        turn_ns: None,
         own: None,
     }
 }
@@ -112,6 +113,7 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
         progress: &AtomicU64::new(0),
         observer: Some(&observer),
         suspect: None,
+        sides: None,
     };
     let mut outcome = None;
     runner

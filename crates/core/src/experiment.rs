@@ -122,6 +122,12 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Whether trials of other cells may take turns with it: not where what one leaves behind decides what the next one finds, as
+    /// in a cache.
+    fn in_turns(&self) -> bool {
+        true
+    }
+
     /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
     /// and its service time is that of them all.
     fn pipeline(&self) -> u64 {

@@ -55,6 +55,10 @@ pub struct RunSpec {
     /// When further rounds are made after `rounds`; `None`, and not written: none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// How long a turn is, in nanoseconds, where trials that can are made in turns; `None`, and not written: one after
+    /// the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<u64>,
 }
 
 /// What a difference must be to matter, where nobody says otherwise: 5 %.
@@ -244,6 +248,15 @@ pub struct Measurement {
     /// in an open loop, where they are too few, and in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<u64>,
+    /// How many turns it was made in, beside other trials; 0, and not written, for one that had the machine to itself from
+    /// beginning to end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turns: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// What an open loop shows beside service times.

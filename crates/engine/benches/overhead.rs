@@ -60,6 +60,7 @@ fn row(payload: &str, operation: &str) {
                 cancel: &AtomicBool::new(false),
                 progress: &AtomicU64::new(0),
                 observer: None,
+                sides: None,
             };
             let measured =
                 trial.run(|done| workload.after(operation.name, &mut *house.session, done)).unwrap();

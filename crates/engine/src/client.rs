@@ -7,6 +7,8 @@ use crate::open::{Paced, sleep_sharply};
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
+use crate::sides;
+use crate::turns::Seat;
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, Done, Transaction};
@@ -43,6 +45,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) duration: Option<Duration>,
     /// What says when a long trial has warmed up.
     pub(crate) warmth: Option<Warmth>,
+    /// The trial's place among others that take turns; none where it has the machine to itself.
+    pub(crate) seat: Option<Seat<'a>>,
+    /// The processors that its clients keep to; all where it is empty.
+    pub(crate) cpus: &'a [u32],
     pub(crate) gate: Gate,
     /// Where clients that have ended stand until the others have too: what is seen then is seen with all connections open.
     pub(crate) finish: Gate,
@@ -112,7 +118,7 @@ impl<'a> Worker<'a> {
     /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
     /// happens, or the others would wait for ever.
     pub(crate) fn run(mut self) -> Outcome {
-        let ready = self.ready();
+        let ready = sides::keep_to(self.shared.cpus).and_then(|()| self.ready());
         let failed = ready.is_err();
         self.note(ready);
         self.shared.gate.report();
@@ -212,8 +218,10 @@ impl<'a> Worker<'a> {
             self.outcome.elapsed = Duration::from_nanos(paced.last_end);
             self.outcome.paced = Some(paced);
             measured
+        } else if let Some(seat) = &shared.seat {
+            self.in_turns(seat)
         } else {
-            let measured = self.transactions();
+            let measured = self.transactions(shared.duration);
             self.outcome.elapsed = start.elapsed();
             measured
         };
@@ -227,8 +235,26 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn transactions(&mut self) -> Result<()> {
-        let deadline = self.shared.duration.map(|duration| Tick::now() + duration);
+    /// Its time is that of its own turns alone.
+    fn in_turns(&mut self, seat: &Seat<'_>) -> Result<()> {
+        let mut sitter = seat.client();
+        while !self.ended()
+            && let Some(turn) = sitter.next()
+        {
+            let began = Instant::now();
+            let measured = self.transactions(Some(turn));
+            self.outcome.elapsed += began.elapsed();
+            measured?;
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> bool {
+        self.outcome.offered >= self.quota.unwrap_or(u64::MAX) || self.stopped()
+    }
+
+    fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
+        let deadline = time.map(|time| Tick::now() + time);
         let quota = self.quota.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
         let mut told = (Tick::now(), 0);

@@ -131,6 +131,7 @@ mod tests {
                 observed: None,
                 figures: Vec::new(),
                 windows: Vec::new(),
+                turns: 0,
             })
         }
     }

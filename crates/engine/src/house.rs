@@ -28,6 +28,18 @@ impl House {
         if target.claims {
             namespace.claim(run)?;
         }
+        Self::within(namespace, target, slot, slots)
+    }
+
+    /// Opens a second house of a target whose first one has claimed the namespace.
+    ///
+    /// # Errors
+    /// Where the target cannot be reached.
+    pub(crate) fn second(target: &Target, slot: usize) -> Result<Self> {
+        Self::within(target.driver.namespace()?, target, slot, usize::MAX)
+    }
+
+    fn within(namespace: Box<dyn Namespace>, target: &Target, slot: usize, slots: usize) -> Result<Self> {
         let session = target.driver.connect(&ConnectOptions::default())?;
         let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
         // Whether collections may be made here is better known now than after an hour.
@@ -39,7 +51,8 @@ impl House {
         house.namespace.create(&probe)?;
         house.namespace.remove(&probe.name)?;
         // Other targets of this run may be the same server: their slots are theirs.
-        house.remove(|of| of == Some(slot) || target.claims && of.is_none_or(|of| of >= slots))?;
+        let old = |of: Option<usize>| slots < usize::MAX && target.claims && of.is_none_or(|of| of >= slots);
+        house.remove(|of| of == Some(slot) || old(of))?;
         Ok(house)
     }
 

@@ -20,5 +20,8 @@ mod pool;
 pub mod preflight;
 pub mod runner;
 mod schedule;
+pub mod sides;
+mod together;
 pub mod trial;
+mod turns;
 mod warm;

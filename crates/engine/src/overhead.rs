@@ -66,6 +66,7 @@ pub fn measure(
                 cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
+                sides: None,
             };
             let measured = trial
                 .run(|done| workload.after(operation.name, &mut *house.session, done))

@@ -5,13 +5,14 @@ use crate::highest::Objective;
 use crate::house::House;
 use crate::order;
 use crate::plan::{self, Target};
+use crate::sides::Sides;
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
+use kurabe_core::experiment::{Experiment, OperationInfo, Stop, Workload};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
-use kurabe_core::{ErrorKind, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -45,6 +46,8 @@ pub struct Runner<'a> {
     /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
     /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is.
     pub suspect: Option<Suspect>,
+    /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
+    pub sides: Option<&'a Sides>,
 }
 
 /// How long the highest rate is searched for where no time is given.
@@ -54,7 +57,7 @@ const HIGHEST_TIME: Duration = Duration::from_secs(10);
 const AGAIN_PART: f64 = 0.2;
 
 /// A trial's place in a run: a cell and an operation.
-type Place = (usize, usize);
+pub(crate) type Place = (usize, usize);
 
 impl Runner<'_> {
     /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
@@ -76,12 +79,17 @@ impl Runner<'_> {
             .flat_map(|cell| (0..operations.len()).map(move |operation| (cell, operation)))
             .collect();
         let mut book = Book::new(earlier, &places, &operations);
-        let result = self.rounds(&places, &operations, &mut houses, &mut book, tell);
+        let plan = Plan { groups: self.groups(&places, &operations)?, places, operations };
+        // The baseline's repeat may have one of its own, opened when it is needed.
+        houses.push(None);
+        let result = self.rounds(&plan, &mut houses, &mut book, tell);
+        // The repeat's goes before the one that has claimed the namespace for both.
+        houses.truncate(self.targets.len());
         for (slot, house) in houses.into_iter().enumerate() {
             // A trial that failed gave its house up, and could not clean it where the connection was lost. A server that
             // died has nothing left to clean.
             if house.is_none() && self.targets[slot].refused.is_none() {
-                let _ = House::open(&self.targets[slot], slot, self.targets.len(), self.run);
+                let _ = self.open(slot, &self.targets[slot]);
             }
         }
         result?;
@@ -90,8 +98,7 @@ impl Runner<'_> {
 
     fn rounds(
         &self,
-        places: &[Place],
-        operations: &[&'static OperationInfo],
+        plan: &Plan,
         houses: &mut [Option<House>],
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -100,7 +107,7 @@ impl Runner<'_> {
         let mut round = 0;
         loop {
             while round < rounds {
-                if self.round(round, rounds, places, operations, houses, book, tell)?.is_break() {
+                if self.round(round, rounds, plan, houses, book, tell)?.is_break() {
                     return Ok(());
                 }
                 round += 1;
@@ -118,39 +125,45 @@ impl Runner<'_> {
 
     /// One round: its trials in their order, then those again during which the machine worked for others. Breaks where
     /// the user stopped the run.
-    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
     fn round(
         &self,
         round: u32,
         rounds: u32,
-        places: &[Place],
-        operations: &[&'static OperationInfo],
+        plan: &Plan,
         houses: &mut [Option<House>],
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
         let mut again: Vec<(Place, String)> = Vec::new();
-        for index in order::of_round(self.spec.seed, round, places.len()) {
-            let place = places[index];
-            if book.made.contains(&(round, place)) {
-                continue;
-            }
-            if book.failed.contains(&place) {
-                book.ended += 1;
-                continue;
-            }
-            let planned = places.len() * rounds as usize;
-            let left = book.left(places, rounds);
-            let Some(record) =
-                self.attempt(round, place, None, operations, houses, (book.ended, planned, left), tell)?
-            else {
-                return Ok(ControlFlow::Break(()));
+        // In its first round each trial has the machine to itself and is watched, turns or not.
+        let alone: Vec<Vec<Place>> = plan.places.iter().map(|place| vec![*place]).collect();
+        let groups = if round == 0 { &alone } else { &plan.groups };
+        for index in order::of_round(self.spec.seed, round, groups.len()) {
+            let mut group = groups[index].clone();
+            group.retain(|place| !book.made.contains(&(round, *place)));
+            let tried = group.len();
+            group.retain(|place| !book.failed.contains(place));
+            book.ended += tried - group.len();
+            let told = Told {
+                ended: book.ended,
+                planned: plan.places.len() * rounds as usize,
+                left: book.left(&plan.places, rounds),
             };
-            book.note(round, place, &record);
-            if let (Outcome::Measured(measured), Some(suspect)) = (&record.record.outcome, self.suspect)
-                && let Some(why) = suspect(measured)
-            {
-                again.push((place, why));
+            let made = match group[..] {
+                [] => continue,
+                [place] => self
+                    .attempt(round, place, None, &plan.operations, houses, told, tell)?
+                    .map(|one| vec![one]),
+                _ => self.in_turns(round, &group, &plan.operations, houses, told, tell)?,
+            };
+            let Some(made) = made else { return Ok(ControlFlow::Break(())) };
+            for (place, attempt) in group.into_iter().zip(made) {
+                book.note(round, place, &attempt);
+                if let (Outcome::Measured(measured), Some(suspect)) = (&attempt.record.outcome, self.suspect)
+                    && let Some(why) = suspect(measured)
+                {
+                    again.push((place, why));
+                }
             }
         }
         for (place, why) in again {
@@ -159,10 +172,13 @@ impl Runner<'_> {
             if (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
                 continue;
             }
-            let planned = places.len() * rounds as usize;
-            let left = book.left(places, rounds);
-            let told = (book.ended.saturating_sub(1), planned, left);
-            let Some(record) = self.attempt(round, place, Some(why), operations, houses, told, tell)? else {
+            let told = Told {
+                ended: book.ended.saturating_sub(1),
+                planned: plan.places.len() * rounds as usize,
+                left: book.left(&plan.places, rounds),
+            };
+            let Some(record) = self.attempt(round, place, Some(why), &plan.operations, houses, told, tell)?
+            else {
                 return Ok(ControlFlow::Break(()));
             };
             book.again += record.took;
@@ -173,8 +189,7 @@ impl Runner<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Makes one trial and tells its outcome; `None` where the user stopped it. `progress`: how many ended, how many are
-    /// planned, and how long the rest will take.
+    /// Makes one trial and tells its outcome; `None` where the user stopped it.
     #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
     fn attempt(
         &self,
@@ -183,7 +198,7 @@ impl Runner<'_> {
         again: Option<String>,
         operations: &[&'static OperationInfo],
         houses: &mut [Option<House>],
-        (ended, planned, left): (usize, usize, Option<Duration>),
+        told: Told,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Option<Attempt>> {
         if self.cancel.load(Ordering::Relaxed) {
@@ -191,30 +206,93 @@ impl Runner<'_> {
         }
         let cell = &self.cells[place.0];
         let operation = operations[place.1];
-        tell(Event::TrialBegins { round, cell, operation: operation.name, ended, planned, left })?;
+        tell(told.begins(round, cell, operation))?;
         self.progress.store(0, Ordering::Relaxed);
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
-        let house = &mut houses[cell.target];
+        let house = &mut houses[self.slot(cell)];
         let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, house, tell)));
-        let outcome = match trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into())) {
-            Ok(outcome) => Outcome::Measured(Box::new(outcome)),
-            Err(failure) if failure.error.kind() == ErrorKind::Interrupted => return Ok(None),
-            Err(_) if self.cancel.load(Ordering::Relaxed) => return Ok(None),
-            Err(failure) => {
-                // The next trial on this target begins with a fresh connection and fresh data.
-                houses[cell.target] = None;
-                Outcome::Failed {
-                    kind: failure.error.kind(),
-                    reason: failure.error.to_string(),
-                    mismatches: failure.mismatches,
-                }
-            }
-        };
+        let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
+        let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
+        if matches!(outcome, Outcome::Failed { .. }) {
+            // The next trial on this target begins with a fresh connection and fresh data.
+            houses[self.slot(cell)] = None;
+        }
         let operation = operation.name.to_owned();
         let record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again };
         tell(Event::TrialEnds { record: &record })?;
         Ok(Some(Attempt { record, took: started.elapsed() }))
+    }
+
+    /// What came out, as it is recorded; `None` where the user stopped it.
+    pub(crate) fn outcome(&self, trial: Result<Measurement, Failure>) -> Option<Outcome> {
+        match trial {
+            Ok(measured) => Some(Outcome::Measured(Box::new(measured))),
+            Err(failure) if failure.error.kind() == ErrorKind::Interrupted => None,
+            Err(_) if self.cancel.load(Ordering::Relaxed) => None,
+            Err(failure) => Some(Outcome::Failed {
+                kind: failure.error.kind(),
+                reason: failure.error.to_string(),
+                mismatches: failure.mismatches,
+            }),
+        }
+    }
+
+    /// The work of a cell, and its target's house with the data in it that the cell needs.
+    pub(crate) fn prepare(
+        &self,
+        cell: &CellRecord,
+        house: &mut Option<House>,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Box<dyn Workload>> {
+        let target = &self.targets[cell.target];
+        let slot = self.slot(cell);
+        let workload = plan::workload(self.experiment, self.spec, slot, target, &cell.axes)?;
+        if let (Some(_), Some(renew)) = (workload.footprint(), &target.renew) {
+            // What was loaded may go with the server's process, and the connections do.
+            *house = None;
+            renew().map_err(|error| error.context("starting the server anew"))?;
+        }
+        let house = match house {
+            Some(house) => house,
+            None => house.insert(self.open(slot, target)?),
+        };
+        let data = workload.data();
+        if !house.loaded.contains(&data) {
+            tell(Event::Loading { cell })?;
+            workload
+                .load(&mut *house.namespace, &mut *house.session)
+                .map_err(|error| error.context("filling the store"))?;
+            house.loaded.insert(data);
+        }
+        Ok(workload)
+    }
+
+    /// Which house a cell's data is in. Where trials take turns, the baseline and its repeat must not find each other's rows;
+    /// an application keeps its own data, and has one house.
+    pub(crate) fn slot(&self, cell: &CellRecord) -> usize {
+        let own = cell.repeat && self.spec.turn_ns.is_some();
+        if own && !self.targets[cell.target].driver.is_application() {
+            self.targets.len()
+        } else {
+            cell.target
+        }
+    }
+
+    fn open(&self, slot: usize, target: &Target) -> Result<House> {
+        let targets = self.targets.len();
+        if slot < targets {
+            // Where the first is opened anew, the second keeps what it has.
+            let slots = targets + usize::from(self.spec.turn_ns.is_some());
+            House::open(target, slot, slots, self.run)
+        } else {
+            House::second(target, slot)
+        }
+    }
+
+    /// The seed of a round: the same for every target, so that all are asked the same things.
+    pub(crate) fn seed(&self, round: u32) -> u64 {
+        mix(self.spec.seed, u64::from(round) + 1)
     }
 
     fn trial(
@@ -226,26 +304,11 @@ impl Runner<'_> {
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
+        let workload = self.prepare(cell, house, tell)?;
+        let house =
+            house.as_mut().ok_or_else(|| Error::new(ErrorKind::Internal, "a target without a house"))?;
         let target = &self.targets[cell.target];
-        let workload = plan::workload(self.experiment, self.spec, cell.target, target, &cell.axes)?;
-        if let (Some(_), Some(renew)) = (workload.footprint(), &target.renew) {
-            // What was loaded may go with the server's process, and the connections do.
-            *house = None;
-            renew().map_err(|error| error.context("starting the server anew"))?;
-        }
-        let house = match house {
-            Some(house) => house,
-            None => house.insert(House::open(target, cell.target, self.targets.len(), self.run)?),
-        };
-        let data = workload.data();
-        if !house.loaded.contains(&data) {
-            tell(Event::Loading { cell })?;
-            workload
-                .load(&mut *house.namespace, &mut *house.session)
-                .map_err(|error| error.context("filling the store"))?;
-            house.loaded.insert(data);
-        }
-        let seed = mix(self.spec.seed, u64::from(round) + 1);
+        let seed = self.seed(round);
         let mut made = |pace: Pace, stop: Stop| {
             workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
             house.session.settle()?;
@@ -260,6 +323,7 @@ impl Runner<'_> {
                 cancel: self.cancel,
                 progress: self.progress,
                 observer: self.observer,
+                sides: self.sides,
             };
             trial.run(|done| workload.after(operation.name, &mut *house.session, done))
         };
@@ -280,10 +344,38 @@ impl Runner<'_> {
     }
 }
 
+/// What a run makes.
+struct Plan {
+    places: Vec<Place>,
+    /// The same, those together that are made in turns.
+    groups: Vec<Vec<Place>>,
+    operations: Vec<&'static OperationInfo>,
+}
+
+/// How far a run is when a trial begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    ended: usize,
+    planned: usize,
+    left: Option<Duration>,
+}
+
+impl Told {
+    pub(crate) fn begins<'a>(
+        self,
+        round: u32,
+        cell: &'a CellRecord,
+        operation: &'a OperationInfo,
+    ) -> Event<'a> {
+        let Self { ended, planned, left } = self;
+        Event::TrialBegins { round, cell, operation: operation.name, ended, planned, left }
+    }
+}
+
 /// A trial that was made, and how long it took with all that belongs to it.
-struct Attempt {
-    record: TrialRecord,
-    took: Duration,
+pub(crate) struct Attempt {
+    pub(crate) record: TrialRecord,
+    pub(crate) took: Duration,
 }
 
 impl Attempt {

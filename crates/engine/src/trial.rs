@@ -11,12 +11,14 @@ use crate::open::Paced;
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
+use crate::sides::Sides;
+use crate::turns::{Had, Seat};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{Checked, Client, Done, Footprint, OperationInfo, Stop, Transaction, Workload};
 use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
-use kurabe_core::observation::{Observation, Observer};
+use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::witness;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -59,6 +61,8 @@ pub struct Trial<'a> {
     pub progress: &'a AtomicU64,
     /// Who looks what machine, client and server do meanwhile.
     pub observer: Option<&'a dyn Observer>,
+    /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
+    pub sides: Option<&'a Sides>,
 }
 
 /// How a trial's load is offered.
@@ -98,7 +102,15 @@ impl Trial<'_> {
     /// # Errors
     /// Any error of any client, and any mismatch: then the trial has no figures.
     pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Checked>) -> Result<Measurement, Failure> {
+        self.judge(self.play(None)?, None, check)
+    }
+
+    /// Runs the clients; with a seat, in turns with other trials.
+    pub(crate) fn play(&self, seat: Option<Seat<'_>>) -> Result<Played, Failure> {
         let clients = self.workload.clients();
+        let endpoint = self.driver.endpoint();
+        // Where the database is within the client, so is its work.
+        let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess);
         // Before any of them connects, so that it can tell their sessions from others.
         let mut asking = self.observer.map(|_| {
             let kept = !self.workload.connection_per_request() && self.workload.pool().is_none();
@@ -113,7 +125,13 @@ impl Trial<'_> {
             pipeline: self.workload.pipeline(),
             schedule: self.schedule()?,
             duration: self.stop.duration,
-            warmth: self.stop.duration.filter(|_| self.pace == Pace::Closed).and_then(Warmth::of),
+            warmth: self
+                .stop
+                .duration
+                .filter(|_| self.pace == Pace::Closed && seat.is_none())
+                .and_then(Warmth::of),
+            seat,
+            cpus: sides.map_or(&[], |sides| &sides.clients),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: AtomicBool::new(false),
@@ -124,10 +142,21 @@ impl Trial<'_> {
         if let Some(pool) = shared.pool {
             pool.close();
         }
-        let Ended { outcomes, cpu, mut observed, footprint } = ran?;
-        if let (Some(asking), Some(observed)) = (asking, &mut observed) {
+        let mut ended = ran?;
+        if let (Some(asking), Some(observed)) = (asking, &mut ended.observed) {
             asking.finish(observed);
         }
+        Ok(Played { ended, schedule: shared.schedule })
+    }
+
+    /// Adds up what the clients did and has it checked. `had`: the turns in which they did it.
+    pub(crate) fn judge(
+        &self,
+        played: Played,
+        had: Option<Had>,
+        check: impl FnOnce(&[Done]) -> Result<Checked>,
+    ) -> Result<Measurement, Failure> {
+        let Played { ended: Ended { outcomes, cpu, observed, footprint }, schedule } = played;
         let figures = Figures::of(outcomes);
         if let Some(error) = figures.error {
             return Err(Failure { error, mismatches: figures.mismatches });
@@ -149,13 +178,13 @@ impl Trial<'_> {
         let Paced { response, lag, backlog, dropped, last_end } = figures.paced;
         let mut elapsed = figures.elapsed / figures.at_work.max(1);
         let mut open = None;
-        if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &shared.schedule) {
+        if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
             let due_ns = schedule.due_until();
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
         }
         Ok(Measurement {
-            clients: clients as u64,
+            clients: self.workload.clients() as u64,
             offered: figures.offered,
             completed: figures.completed,
             failed: figures.failed,
@@ -163,7 +192,7 @@ impl Trial<'_> {
             retries: figures.retries,
             warmup: figures.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
-            client_cpu_ns: cpu.as_nanos() as u64,
+            client_cpu_ns: had.map_or(cpu, |had| had.cpu).as_nanos() as u64,
             service: figures.service,
             open,
             verify_ns_per_op: figures.checks.quantile(0.5).unwrap_or_default() as f64,
@@ -175,7 +204,9 @@ impl Trial<'_> {
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),
-            windows: curve::windows(&figures.curves),
+            // The time of a curve knows no turns.
+            windows: if had.is_none() { curve::windows(&figures.curves) } else { Vec::new() },
+            turns: had.map_or(0, |had| had.turns),
             figures: [
                 figures.connections.figures(),
                 figures.parts.figures(figures.completed),
@@ -240,6 +271,9 @@ impl Trial<'_> {
                 }
             }
             shared.gate.wait_for_reports(threads.len());
+            if let Some(seat) = shared.seat.filter(|_| refused.is_none()) {
+                seat.take(threads.len());
+            }
             if refused.is_none() && !shared.stop.load(Ordering::Relaxed) {
                 let idle = ask(asks(|what| matches!(what, Footprint::Idle(_))));
                 let opened = idle.and_then(|idle| {
@@ -294,6 +328,12 @@ impl Trial<'_> {
             Ok(Ended { outcomes: outcomes?, cpu, observed, footprint })
         })
     }
+}
+
+/// A trial whose clients have ended, and which nobody has checked.
+pub(crate) struct Played {
+    ended: Ended,
+    schedule: Option<Schedule>,
 }
 
 /// What all clients of a trial did.

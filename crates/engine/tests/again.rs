@@ -37,6 +37,7 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
         cache: None,
         own: None,
         until: None,
+        turn_ns: None,
         seed: 5,
     };
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
@@ -55,6 +56,7 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
         progress: &AtomicU64::new(0),
         observer: None,
         suspect,
+        sides: None,
     };
     let mut trials = Vec::new();
     let mut more = more.iter();

@@ -99,6 +99,7 @@ fn measure_until(
         cancel,
         progress: &AtomicU64::new(0),
         observer: None,
+        sides: None,
     };
     trial.run(|done| workload.after("read", &mut *house.session, done))
 }

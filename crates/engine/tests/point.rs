@@ -96,6 +96,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         cache: None,
         own: None,
         until: None,
+        turn_ns: None,
         seed: 5,
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
@@ -116,6 +117,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         progress: &AtomicU64::new(0),
         observer: None,
         suspect: None,
+        sides: None,
     };
     let mut trials = Vec::new();
     runner

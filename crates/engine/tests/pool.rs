@@ -110,6 +110,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         pace: Pace::Closed,
         seed: 7,
         observer: None,
+        sides: None,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };

@@ -11,6 +11,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::{cache, own, registry};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toml::{Table, Value};
@@ -23,6 +24,8 @@ pub(crate) mod until;
 const ROUNDS: u32 = 6;
 /// The time of a whole run for each target, where nothing else is said.
 const BUDGET: Duration = Duration::from_secs(40);
+/// How long a turn may be.
+const TURNS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 
 /// What was asked for, where anything was.
 #[derive(Debug, Default)]
@@ -45,6 +48,7 @@ pub(crate) struct Request {
     margin: Option<f64>,
     max_rounds: Option<u64>,
     cache: Option<String>,
+    turns: Option<Duration>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -122,6 +126,7 @@ impl Request {
             self.margin = Some(percentage(text).map_err(|e| e.context("--margin"))?);
         }
         self.max_rounds = count("max-rounds")?.or(self.max_rounds);
+        self.turns = time("turns")?.or(self.turns);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -222,6 +227,7 @@ impl Request {
                 Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
             );
         }
+        self.check_turns(rounds, open)?;
         let operations: Vec<String> = info
             .operations
             .iter()
@@ -267,7 +273,27 @@ impl Request {
             cache,
             own: self.own.clone(),
             until,
+            turn_ns: self.turns.map(|turn| turn.as_nanos() as u64),
         })
+    }
+
+    fn check_turns(&self, rounds: u64, open: bool) -> Result<()> {
+        let Some(turn) = self.turns else { return Ok(()) };
+        if !TURNS.contains(&turn) {
+            return Err(
+                Error::usage("--turns is out of range").hint("from 1ms to 10s; 20ms is a good choice")
+            );
+        }
+        if open {
+            return Err(Error::usage("--turns does not go with --rate").hint(
+                "in an open loop transactions are due at all times, and not in a trial's turns alone",
+            ));
+        }
+        if rounds < 3 {
+            return Err(Error::usage(format!("--turns takes 3 rounds at least, not {rounds}"))
+                .hint("in the first round trials are made one after the other and watched"));
+        }
+        Ok(())
     }
 }
 
@@ -337,7 +363,7 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "experiment",
     "targets",
     "axes",
@@ -354,6 +380,7 @@ const KEYS: [&str; 17] = [
     "until",
     "margin",
     "max-rounds",
+    "turns",
     "cache",
 ];
 
@@ -423,6 +450,7 @@ fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
         .map(|share| percentage(&word(share, "margin")?).map_err(|e| e.context("margin")))
         .transpose()?;
     request.max_rounds = count("max-rounds")?;
+    request.turns = time("turns")?;
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;

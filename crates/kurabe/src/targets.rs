@@ -10,6 +10,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::plan::{self, Renew, Target};
+use kurabe_engine::sides::Sides;
 use kurabe_experiments::cache::{self, CacheWish};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
@@ -29,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) reached: Vec<TargetUrl>,
     /// Servers that an observer on their own host looks at.
     pub(crate) observers: Vec<(Endpoint, Remote)>,
+    /// Processors of their own for clients and throwaway servers.
+    pub(crate) sides: Option<Sides>,
     servers: Vec<Arc<Server>>,
     /// Caches of others' that are claimed already, by their URLs.
     shared: HashSet<String>,
@@ -48,6 +51,8 @@ pub(crate) struct Wish {
     pub(crate) cache: Option<String>,
     /// The caches that the experiment's cells need in front of each target; empty where it is not about caches.
     pub(crate) caches: Vec<CacheWish>,
+    /// Processors of their own for clients and throwaway servers.
+    pub(crate) sides: Option<Sides>,
 }
 
 impl Wish {
@@ -59,6 +64,7 @@ impl Wish {
             connections: plan::connections(experiment, spec)?,
             cache: cache.map(str::to_owned),
             caches,
+            sides: spec.turn_ns.and_then(|_| Sides::of_this_machine()),
         })
     }
 }
@@ -75,7 +81,7 @@ impl Opened {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.room;
                 output.note(&format!("starting a throwaway {} as cache {} …", url.path, wanted.name));
-                let server = Arc::new(start(url, &server)?);
+                let server = Arc::new(apart(wish.sides.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;
                 reached.options.extend(driver_options(url));
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
@@ -124,6 +130,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         records: Vec::new(),
         reached: Vec::new(),
         observers: Vec::new(),
+        sides: wish.sides.clone(),
         servers: Vec::new(),
         shared: HashSet::new(),
     };
@@ -135,7 +142,8 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
     for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
         let mut renew = None;
         let reached = if url.scheme == UP {
-            let server = Arc::new(up(&url, durability, connections, output)?);
+            let start = || up(&url, durability, connections, output);
+            let server = Arc::new(apart(wish.sides.as_ref(), start)?);
             renew = Some(renewal(&server));
             let mut reached = TargetUrl::parse(server.url())?;
             reached.options.extend(driver_options(&url));
@@ -240,6 +248,14 @@ pub(crate) fn up(
     options.durability = durability.map(|class| class.name().to_owned());
     output.note(&format!("starting a throwaway {} …", url.path));
     start(url, &options)
+}
+
+/// Starts a server that keeps to the processors of its side, where there are sides.
+pub(crate) fn apart<T>(sides: Option<&Sides>, start: impl FnOnce() -> T) -> T {
+    match sides {
+        Some(sides) => sides.among_servers(start),
+        None => start(),
+    }
 }
 
 fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {

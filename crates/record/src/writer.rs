@@ -196,6 +196,7 @@ mod tests {
             observed: None,
             figures: Vec::new(),
             windows: Vec::new(),
+            turns: 0,
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -97,7 +97,10 @@ fn of_cell(
             Some("not measured: the run ended before its first round reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        fill(&mut figures, &measured, seed);
+        fill(&mut figures, &counted(&measured), seed);
+        figures.figures = named(&measured);
+        figures.counters = engine::figures(&measured);
+        figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
         figures.steady = steady::of_trials(measured.values().copied());
         figures.observed =
@@ -106,6 +109,13 @@ fn of_cell(
         figures.saturated = bound.map(str::to_owned);
     }
     figures
+}
+
+/// The trials whose speed counts: those in turns where there are any, since one that had the machine to itself met another
+/// machine.
+fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
+    let in_turns = measured.values().any(|measurement| measurement.turns > 0);
+    measured.iter().filter(|(_, m)| !in_turns || m.turns > 0).map(|(round, m)| (*round, *m)).collect()
 }
 
 /// An observation without its time axis.
@@ -176,9 +186,6 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
         elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
         service,
     }));
-    figures.figures = named(measured);
-    figures.counters = engine::figures(measured);
-    figures.sessions = engine::sessions(measured);
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);

@@ -8,9 +8,10 @@ use crate::steady;
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
 use kurabe_core::load::RATE;
-use kurabe_core::run::Run;
+use kurabe_core::run::{Outcome, Run, TrialRecord};
 use kurabe_core::units;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What was measured, and with what care: the scope of every sentence.
 pub(crate) fn scope(run: &Run, words: &Words, rule: &Rule, measured_rounds: u32, comparisons: u32) -> String {
@@ -40,9 +41,23 @@ pub(crate) fn scope(run: &Run, words: &Words, rule: &Rule, measured_rounds: u32,
     let looked = rule.looked().filter(|_| comparisons > 0);
     let looked = looked.map_or_else(String::new, |looked| format!(", {looked}"));
     format!(
-        "{targets}{varied}{held}{cpus}. {} in random order, paired; {compared}{looked}.",
-        rounds(measured_rounds)
+        "{targets}{varied}{held}{cpus}. {} in random order, {}paired; {compared}{looked}.",
+        rounds(measured_rounds),
+        in_turns(run)
     )
+}
+
+/// How trials were made that were made in turns: nothing where none was.
+fn in_turns(run: &Run) -> String {
+    let turns =
+        |trial: &TrialRecord| matches!(&trial.outcome, Outcome::Measured(measured) if measured.turns > 0);
+    match run.header.spec.turn_ns.filter(|_| run.trials.iter().any(turns)) {
+        Some(turn) => format!(
+            "in turns of {} after a round of trials made one by one and watched, ",
+            units::time(Duration::from_nanos(turn))
+        ),
+        None => String::new(),
+    }
 }
 
 /// What a reader must know: cut off, failed, engines' notes.

@@ -286,6 +286,10 @@ impl Workload for CacheWorkload {
         self.check_store(session).map(drop).map_err(|error| error.context("after loading"))
     }
 
+    fn in_turns(&self) -> bool {
+        false
+    }
+
     fn before(
         &self,
         _operation: &str,

@@ -150,7 +150,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .help(format!("{help} [default: {default}]"))
 }
 
-fn how() -> [Arg; 16] {
+fn how() -> [Arg; 17] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -195,6 +195,15 @@ fn how() -> [Arg; 16] {
             "N",
             "With --until: no more rounds than these; --budget ends it too [default: 100]",
         ),
+        arg(
+            "turns",
+            "TIME",
+            "Trials that are compared take turns of this long, and clients and throwaway servers keep to processors of \
+             their own: shows differences that are smaller than what the machine does to a trial [default: 20ms]",
+        )
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("20ms"),
         arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
         arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
         arg(

@@ -30,6 +30,16 @@ pub(super) fn command() -> Command {
              200 take about 15 minutes",
         ))
         .arg(
+            Arg::new("turns")
+                .long("turns")
+                .value_name("TIME")
+                .requires("differences")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("20ms")
+                .help("Makes their trials in turns of this long, as 'kurabe run --turns' does [default: 20ms]"),
+        )
+        .arg(
             Arg::new("effect")
                 .long("effect")
                 .value_name("PERCENT")

@@ -252,6 +252,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         progress: &completed,
         observer: Some(&observer),
         suspect: Some(kurabe_report::attribution::suspect),
+        sides: opened.sides.as_ref(),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let ended = runner.run(houses, &run.trials, &mut |event| {

@@ -226,6 +226,7 @@ impl Scenario {
             observed: None,
             figures: Vec::new(),
             windows: Vec::new(),
+            turns: 0,
         }
     }
 
@@ -281,6 +282,7 @@ impl Scenario {
                 cache: None,
                 own: None,
                 until: None,
+                turn_ns: None,
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),

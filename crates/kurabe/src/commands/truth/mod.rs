@@ -20,6 +20,7 @@ use kind::{EMBEDDED, Kind};
 use kurabe_core::driver::DurabilityClass;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
+use kurabe_engine::sides::Sides;
 use kurabe_report::attribution::{Attribution, Bound, Confidence};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
@@ -72,7 +73,10 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
     let cancel = signals::watch()?;
     if let Some(text) = matches.get_one::<String>("differences") {
+        let turn = matches.get_one::<String>("turns").map(|text| units::parse_duration(text)).transpose()?;
         let plan = differences::Plan {
+            turn,
+            sides: turn.and_then(|_| Sides::of_this_machine()),
             comparisons: units::parse_count(text)?,
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
             // Trials as short as these are enough for many, and only a time that was asked for is another.

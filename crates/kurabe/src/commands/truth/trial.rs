@@ -117,6 +117,7 @@ impl Ground<'_> {
         RunSpec {
             own: None,
             until: None,
+            turn_ns: None,
             experiment: info.name.to_owned(),
             targets: vec![self.engine.to_owned()],
             axes: axes.collect(),
@@ -175,6 +176,7 @@ impl Ground<'_> {
             progress: &AtomicU64::new(0),
             observer: Some(planter),
             suspect: None,
+            sides: None,
         };
         let mut outcome = None;
         runner.run(House::open_all(targets, &name)?, &[], &mut |event| {

@@ -1,12 +1,13 @@
-//! One comparison of a server with itself, one side of which may be slower by what is added to each request.
+//! One comparison of a server with itself, one side of which may be slower by requests that are made twice.
 
-use super::{ROUNDS, Tally};
+use super::{Plan, ROUNDS, Tally};
 use crate::machine;
 use crate::targets::open_one;
 use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
+use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
@@ -23,7 +24,7 @@ use kurabe_testbed::Server;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Records in the store: read in no time, loaded in less.
 const RECORDS: u64 = 500;
@@ -31,26 +32,38 @@ const RECORDS: u64 = 500;
 /// Where comparisons are made.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'static str,
-    time: Duration,
+    plan: &'a Plan,
     cancel: &'a AtomicBool,
-    /// What a request took in the last comparison: an addition is a part of it.
-    per_request: Duration,
 }
 
-/// What was added to the requests of one target, and to how many.
+/// What was added to the reads of one target, and how many these were.
 #[derive(Debug, Default)]
 struct Added {
     nanos: AtomicU64,
-    requests: AtomicU64,
+    reads: AtomicU64,
 }
 
-/// Adds to each request, after its answer came.
-struct Adding {
-    each: Duration,
+/// Makes one of so many reads twice. What is added is as any other request, and meets client and server as they are between
+/// requests: a client that waited instead would change how deep its server sleeps.
+struct Doubling {
+    /// How many reads are added for each.
+    share: f64,
+    /// How many are due.
+    due: f64,
+    /// What the session has prepared to read.
+    reads: Vec<usize>,
     added: Arc<Added>,
 }
 
-impl Hook for Adding {
+impl Hook for Doubling {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        let prepared = inner.prepare(operation)?;
+        if matches!(operation, Operation::Get { .. }) {
+            self.reads.push(prepared.0);
+        }
+        Ok(prepared)
+    }
+
     fn execute(
         &mut self,
         inner: &mut dyn Session,
@@ -58,29 +71,30 @@ impl Hook for Adding {
         parameters: &[Value<'_>],
         out: &mut Reply,
     ) -> Result<()> {
-        let answer = inner.execute(prepared, parameters, out);
-        // The side without an addition reads the clock as often, so that the two differ by the addition alone.
+        inner.execute(prepared, parameters, out)?;
+        if !self.reads.contains(&prepared.0) {
+            return Ok(());
+        }
+        self.added.reads.fetch_add(1, Ordering::Relaxed);
+        self.due += self.share;
+        if self.due < 1.0 {
+            return Ok(());
+        }
+        self.due -= 1.0;
         let began = Instant::now();
-        let mut spent = began.elapsed();
-        while spent < self.each {
-            std::hint::spin_loop();
-            spent = began.elapsed();
-        }
-        if !self.each.is_zero() {
-            self.added.nanos.fetch_add(spent.as_nanos() as u64, Ordering::Relaxed);
-        }
-        self.added.requests.fetch_add(1, Ordering::Relaxed);
+        let answer = inner.execute(prepared, parameters, out);
+        self.added.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         answer
     }
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(engine: &'static str, time: Duration, cancel: &'a AtomicBool) -> Self {
-        Self { engine, time, cancel, per_request: Duration::ZERO }
+    pub(super) fn new(engine: &'static str, plan: &'a Plan, cancel: &'a AtomicBool) -> Self {
+        Self { engine, plan, cancel }
     }
 
     /// Makes one comparison of a server with itself, the second target slower by `effect`, and looks what is said of it.
-    pub(super) fn compare(&mut self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
+    pub(super) fn compare(&self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
@@ -92,17 +106,14 @@ impl<'a> Ground<'a> {
         };
         let experiment = registry::find("point-read")?;
         let spec = self.spec(experiment, mix(number, effect));
-        if self.per_request.is_zero() {
-            self.calibrate(&url, experiment, &spec)?;
-        }
-        // A part of the slower side's time: 5 % slower is 1 ÷ 0.95 times as long.
-        let each = self.per_request.mul_f64(1.0 / (1.0 - effect) - 1.0);
+        // 5 % slower is 1 ÷ 0.95 times as long.
+        let share = 1.0 / (1.0 - effect) - 1.0;
         let additions: [Arc<Added>; 2] = Default::default();
-        let target = |at: usize, each: Duration| -> Result<Target> {
+        let target = |at: usize, share: f64| -> Result<Target> {
             let (driver, facts, refused) = open_one(&url, None)?;
             let added = Arc::clone(&additions[at]);
-            let driver: Box<dyn Driver> =
-                Box::new(Around::new(driver, move || Adding { each, added: Arc::clone(&added) }));
+            let double = move || Doubling { share, due: 0.0, reads: Vec::new(), added: Arc::clone(&added) };
+            let driver: Box<dyn Driver> = Box::new(Around::new(driver, double));
             Ok(Target {
                 name: format!("{}#{}", self.engine, at + 1),
                 driver,
@@ -112,19 +123,20 @@ impl<'a> Ground<'a> {
                 renew: None,
             })
         };
-        let both = [target(0, Duration::ZERO)?, target(1, each)?];
+        let both = [target(0, 0.0)?, target(1, share)?];
         let mut truths: BTreeMap<u32, f64> = BTreeMap::new();
         let mut before = 0;
         let run = self.run(experiment, &spec, &both, |trial, cell| {
             let (Outcome::Measured(measured), 1) = (&trial.outcome, cell) else { return };
-            // Warming up is as slow: what was added to each request on the average holds for the measured ones.
+            // What was added to a read on the average, warming up included, holds for the measured ones.
             let total = additions[1].nanos.load(Ordering::Relaxed);
-            let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
-            let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
+            let reads = additions[1].reads.swap(0, Ordering::Relaxed).max(1);
+            let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / reads as f64;
             let added = mean * measured.completed as f64 / measured.elapsed_ns.max(1) as f64;
-            truths.insert(trial.round, (1.0 - added.min(0.99)).ln());
+            if self.plan.turn.is_none() || measured.turns > 0 {
+                truths.insert(trial.round, (1.0 - added.min(0.99)).ln());
+            }
         })?;
-        self.learn(&run);
         let truth = truths.values().sum::<f64>() / truths.len().max(1) as f64;
         let summary = analyse(&run, Some(experiment.info()));
         let verdict = summary
@@ -150,39 +162,6 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// What a request takes without an addition.
-    fn calibrate(
-        &mut self,
-        url: &TargetUrl,
-        experiment: &'static dyn Experiment,
-        spec: &RunSpec,
-    ) -> Result<()> {
-        let (driver, facts, refused) = open_one(url, None)?;
-        let target =
-            Target { name: self.engine.to_owned(), driver, facts, claims: true, refused, renew: None };
-        let spec = RunSpec { targets: vec![self.engine.to_owned()], rounds: 1, ..spec.clone() };
-        let run = self.run(experiment, &spec, &[target], |_, _| ())?;
-        self.learn(&run);
-        Ok(())
-    }
-
-    /// The median over the first target's trials of the time of one request.
-    fn learn(&mut self, run: &Run) {
-        let mut times: Vec<f64> = run
-            .trials
-            .iter()
-            .filter(|trial| run.header.cells[trial.cell].target == 0)
-            .filter_map(|trial| match &trial.outcome {
-                Outcome::Measured(measured) => Some(1e9 / measured.ops_per_second()),
-                Outcome::Failed { .. } => None,
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        if let Some(time) = times.get(times.len() / 2) {
-            self.per_request = Duration::from_nanos(*time as u64);
-        }
-    }
-
     fn spec(&self, experiment: &dyn Experiment, seed: u64) -> RunSpec {
         let info = experiment.info();
         let axes = info
@@ -195,7 +174,7 @@ impl<'a> Ground<'a> {
             axes: axes.collect::<BTreeMap<String, Vec<AxisValue>>>(),
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
             requests: BTreeMap::new(),
-            duration_ns: Some(self.time.as_nanos() as u64),
+            duration_ns: Some(self.plan.time.as_nanos() as u64),
             budget_ns: None,
             rounds: ROUNDS,
             seed,
@@ -206,6 +185,7 @@ impl<'a> Ground<'a> {
             cache: None,
             own: None,
             until: None,
+            turn_ns: self.plan.turn.map(|turn| turn.as_nanos() as u64),
         }
     }
 
@@ -242,6 +222,7 @@ impl<'a> Ground<'a> {
             observer: Some(&watcher),
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
             suspect: None,
+            sides: self.plan.sides.as_ref(),
         };
         let mut trials = Vec::new();
         let houses = House::open_all(targets, &header.run)?;

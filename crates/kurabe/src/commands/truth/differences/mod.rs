@@ -1,7 +1,6 @@
-//! Differences of a known size, and none: the same server as two targets, one of which may be slower by what is added to
-//! each of its requests.
+//! Differences of a known size, and none: the same server as two targets, one of which makes one of so many requests twice.
 //!
-//! The truth is not what was asked for but what was added: each request's addition is measured by the same clock as the
+//! The truth is not what was asked for but what was added: the second of each such pair is measured by the same clock as the
 //! trial, so that a round's true ratio is the trial's time without all additions ÷ its time.
 
 mod ground;
@@ -9,8 +8,10 @@ mod ground;
 use super::start;
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::targets::apart;
 use ground::Ground;
 use kurabe_core::units;
+use kurabe_engine::sides::Sides;
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,10 @@ pub(super) struct Plan {
     pub(super) effect: f64,
     /// Each trial's measured phase.
     pub(super) time: Duration,
+    /// How long a turn is, where the trials are made in turns.
+    pub(super) turn: Option<Duration>,
+    /// Processors of their own for clients and servers.
+    pub(super) sides: Option<Sides>,
 }
 
 /// What came out of comparisons on one engine.
@@ -77,9 +82,9 @@ pub(super) fn differences(
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
     for engine in engines {
-        match start(engine, output) {
+        match apart(plan.sides.as_ref(), || start(engine, output)) {
             Ok(server) => {
-                grounds.push((Ground::new(engine, plan.time, cancel), server));
+                grounds.push((Ground::new(engine, plan, cancel), server));
                 tallies.push((engine, Tally::default(), Tally::default()));
             }
             Err(error) => left_out.push(format!("{engine}: {error}")),
@@ -87,7 +92,7 @@ pub(super) fn differences(
     }
     // With and without in turn, engine by engine, so that what the machine does meanwhile meets them all alike.
     'all: for number in 0..plan.comparisons {
-        for (at, (ground, server)) in grounds.iter_mut().enumerate() {
+        for (at, (ground, server)) in grounds.iter().enumerate() {
             for effect in [0.0, plan.effect] {
                 // The comparisons are shared out among the engines.
                 if number % engines.len() as u64 != at as u64 {
@@ -191,7 +196,7 @@ fn table(
     let _ = writeln!(
         text,
         "\n{} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
-         intervals hold the truth; trials of {}",
+         intervals hold the truth; trials of {}{}",
         none.called,
         none.all,
         some.called - some.reversed,
@@ -199,7 +204,8 @@ fn table(
         plan.effect * 100.0,
         none.covered + some.covered,
         none.all + some.all,
-        units::time(plan.time)
+        units::time(plan.time),
+        plan.turn.map_or_else(String::new, |turn| format!(" in turns of {}", units::time(turn)))
     );
     text
 }

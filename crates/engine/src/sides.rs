@@ -1,0 +1,118 @@
+//! Processors of their own for clients and for servers on this machine.
+//!
+//! Where client and server wake each other thousands of times a second, the scheduler's choice of a processor decides the figure:
+//! on one, nothing has to be woken up elsewhere; on two, both work at once. It may choose otherwise from one moment to the
+//! next. Kept apart, they are always on two, as a server of its own would be.
+
+use kurabe_core::{Error, ErrorKind, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Which processors are whose, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// Those of clients.
+    pub clients: Vec<u32>,
+    /// Those of servers.
+    pub servers: Vec<u32>,
+}
+
+impl Sides {
+    /// Shares out the processors that this thread may use, half to each side, those of one core to the same side. `None`
+    /// where there is one only.
+    pub fn of_this_machine() -> Option<Self> {
+        let allowed = allowed().ok()?;
+        let siblings = |cpu: u32| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            fs::read_to_string(path).unwrap_or_else(|_| cpu.to_string())
+        };
+        Self::share(allowed.into_iter().map(|cpu| (cpu, siblings(cpu))))
+    }
+
+    /// `cpus`: each with the name of its core.
+    fn share(cpus: impl Iterator<Item = (u32, String)>) -> Option<Self> {
+        let mut cores: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (cpu, core) in cpus {
+            cores.entry(core).or_default().push(cpu);
+        }
+        let mut cores: Vec<Vec<u32>> = cores.into_values().collect();
+        if let [only] = &mut cores[..] {
+            cores = std::mem::take(only).into_iter().map(|cpu| vec![cpu]).collect();
+        }
+        cores.sort_unstable();
+        if cores.len() < 2 {
+            return None;
+        }
+        let servers = cores.split_off(cores.len() / 2);
+        Some(Self { clients: cores.concat(), servers: servers.concat() })
+    }
+
+    /// Does something whose threads and processes keep to the servers' side, and are started by this thread.
+    pub fn among_servers<T>(&self, work: impl FnOnce() -> T) -> T {
+        // Where that cannot be asked for, the scheduler goes on as ever.
+        let before = allowed();
+        let _ = keep_to(&self.servers);
+        let done = work();
+        if let Ok(before) = before {
+            let _ = keep_to(&before);
+        }
+        done
+    }
+}
+
+/// The processors that this thread may use.
+fn allowed() -> Result<Vec<u32>> {
+    let set = sched_getaffinity(None).map_err(|error| refused("asked for", error))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}
+
+/// Keeps this thread, and those that it starts, to these processors; where there are none, it may use what it could.
+pub(crate) fn keep_to(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu as usize);
+    }
+    sched_setaffinity(None, &set).map_err(|error| refused("kept", error))
+}
+
+fn refused(what: &str, error: rustix::io::Errno) -> Error {
+    Error::new(ErrorKind::Environment, format!("a thread's processors could not be {what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(cpus: &[(u32, &str)]) -> Option<(Vec<u32>, Vec<u32>)> {
+        let sides = Sides::share(cpus.iter().map(|(cpu, core)| (*cpu, (*core).to_owned())))?;
+        Some((sides.clients, sides.servers))
+    }
+
+    #[test]
+    fn threads_of_one_core_are_on_one_side() {
+        let four = [(0, "0,2"), (1, "1,3"), (2, "0,2"), (3, "1,3")];
+        assert_eq!(share(&four), Some((vec![0, 2], vec![1, 3])));
+        let three = [(4, "4"), (6, "6"), (5, "5")];
+        assert_eq!(share(&three), Some((vec![4], vec![5, 6])));
+    }
+
+    #[test]
+    fn a_single_core_is_divided_and_a_single_processor_is_not() {
+        assert_eq!(share(&[(0, "0-1"), (1, "0-1")]), Some((vec![0], vec![1])));
+        assert_eq!(share(&[(3, "3")]), None);
+        assert_eq!(share(&[]), None);
+    }
+
+    #[test]
+    fn what_is_started_among_servers_stays_there_and_this_thread_does_not() {
+        let before = allowed().unwrap();
+        let Some(sides) = Sides::of_this_machine() else { return };
+        let started = sides.among_servers(|| std::thread::spawn(allowed)).join().unwrap().unwrap();
+        assert_eq!(started, sides.servers);
+        assert_eq!(allowed().unwrap(), before);
+    }
+}

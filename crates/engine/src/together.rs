@@ -1,0 +1,229 @@
+//! Which trials of a round are made in turns, and making them.
+
+use crate::event::Event;
+use crate::house::House;
+use crate::plan;
+use crate::runner::{Attempt, Place, Runner, Told};
+use crate::trial::{Failure, Pace, Played, Trial, panicked};
+use crate::turns::{Had, Seat, Turns};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::experiment::{OperationInfo, Workload};
+use kurabe_core::load::Load;
+use kurabe_core::run::{Measurement, Outcome, TrialRecord};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Clients that stand ready at once, at most: no server's limit of connections lies below.
+const CLIENTS: usize = 64;
+
+/// One of the trials that are made in turns.
+struct Member {
+    place: Place,
+    made: Result<Box<dyn Workload>, Failure>,
+}
+
+/// Gives a trial's seat up, however the trial ends.
+struct Leaves<'a>(Seat<'a>);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Runner<'_> {
+    /// Those places together whose trials are made in turns; each on its own where turns were not asked for.
+    ///
+    /// Together are cells of one operation that verdicts hold against each other: those which differ in their targets or in
+    /// a choice, not in an amount. Where they write, one of each house: two would find each other's rows.
+    pub(crate) fn groups(
+        &self,
+        places: &[Place],
+        operations: &[&'static OperationInfo],
+    ) -> Result<Vec<Vec<Place>>> {
+        if self.spec.turn_ns.is_none() {
+            return Ok(places.iter().map(|place| vec![*place]).collect());
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        for &(cell, operation) in places {
+            let record = &self.cells[cell];
+            let target = &self.targets[record.target];
+            let slot = self.slot(record);
+            let workload = plan::workload(self.experiment, self.spec, slot, target, &record.axes)?;
+            let clients = workload.clients();
+            let can = workload.in_turns()
+                && workload.footprint().is_none()
+                && Load::of(&record.axes) == Load::Closed
+                && clients < CLIENTS;
+            let writes = operations[operation].writes;
+            let alike = can.then(|| (operation, alike(&record.axes, writes)));
+            let fits = |group: &&mut Group| {
+                alike.is_some()
+                    && group.alike == alike
+                    && group.clients + clients <= CLIENTS
+                    && !(writes && group.slots.contains(&slot))
+            };
+            if let Some(group) = groups.iter_mut().find(fits) {
+                group.places.push((cell, operation));
+                group.slots.push(slot);
+                group.clients += clients;
+            } else {
+                groups.push(Group { alike, places: vec![(cell, operation)], slots: vec![slot], clients });
+            }
+        }
+        Ok(groups.into_iter().map(|group| group.places).collect())
+    }
+
+    /// Makes trials in turns and tells their outcomes; `None` where the user stopped them.
+    pub(crate) fn in_turns(
+        &self,
+        round: u32,
+        group: &[Place],
+        operations: &[&'static OperationInfo],
+        houses: &mut [Option<House>],
+        told: Told,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<Vec<Attempt>>> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.progress.store(0, Ordering::Relaxed);
+        let at_ms = self.began.elapsed().as_millis() as u64;
+        let started = Instant::now();
+        let mut members = Vec::with_capacity(group.len());
+        for &place in group {
+            let (cell, operation) = (&self.cells[place.0], operations[place.1]);
+            tell(told.begins(round, cell, operation))?;
+            let house = &mut houses[self.slot(cell)];
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                let workload = self.prepare(cell, house, tell)?;
+                let house = house.as_mut().ok_or_else(homeless)?;
+                workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+                house.session.settle()?;
+                Ok(workload)
+            }));
+            let made = made.unwrap_or_else(|panic| Err(panicked("the trial", &*panic)));
+            members.push(Member { place, made: made.map_err(Failure::from) });
+        }
+        let options = ConnectOptions::default();
+        let trial = |workload, (cell, operation): Place| Trial {
+            driver: &*self.targets[self.cells[cell].target].driver,
+            options: &options,
+            workload,
+            operation: operations[operation],
+            stop: plan::stop(self.spec, operations[operation]),
+            pace: Pace::Closed,
+            seed: self.seed(round),
+            cancel: self.cancel,
+            progress: self.progress,
+            // What others do meanwhile could not be told from what this one does.
+            observer: None,
+            sides: self.sides,
+        };
+        let trials: Vec<Result<Trial<'_>, Failure>> = members
+            .iter()
+            .map(|member| Ok(trial(&**member.made.as_ref().map_err(Failure::clone)?, member.place)))
+            .collect();
+        let time = plan::stop(self.spec, operations[group[0].1]).duration;
+        let played = self.play(&trials, time, self.seed(round));
+        let mut outcomes = Vec::with_capacity(group.len());
+        for ((trial, played), place) in trials.iter().zip(played).zip(group) {
+            let house = &mut houses[self.slot(&self.cells[place.0])];
+            let judged = played.and_then(|(played, had)| judge(trial, played, had, house));
+            let Some(outcome) = self.outcome(judged) else { return Ok(None) };
+            outcomes.push(outcome);
+        }
+        let took = started.elapsed() / group.len() as u32;
+        let mut attempts = Vec::with_capacity(group.len());
+        for (place, outcome) in group.iter().zip(outcomes) {
+            if matches!(outcome, Outcome::Failed { .. }) {
+                houses[self.slot(&self.cells[place.0])] = None;
+            }
+            let operation = operations[place.1].name.to_owned();
+            let mut record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again: None };
+            if let Outcome::Measured(measured) = &mut record.outcome {
+                measured.around_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+            }
+            tell(Event::TrialEnds { record: &record })?;
+            attempts.push(Attempt { record, took });
+        }
+        Ok(Some(attempts))
+    }
+
+    /// Has the clients of all trials that could be prepared take turns.
+    fn play(
+        &self,
+        trials: &[Result<Trial<'_>, Failure>],
+        time: Option<Duration>,
+        seed: u64,
+    ) -> Vec<Result<(Played, Had), Failure>> {
+        let turns = Turns::new(trials.len(), Duration::from_nanos(self.spec.turn_ns.unwrap_or_default()));
+        thread::scope(|scope| {
+            let mut playing = Vec::with_capacity(trials.len());
+            for (number, trial) in trials.iter().enumerate() {
+                let seat = turns.seat(number);
+                let play = move || {
+                    let _leaves = Leaves(seat);
+                    trial.as_ref().map_err(Failure::clone)?.play(Some(seat))
+                };
+                let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, play);
+                if thread.is_err() {
+                    seat.leave();
+                }
+                // One after the other: each warms up alone.
+                turns.wait_until_seated(number);
+                playing.push(thread);
+            }
+            let had = turns.give(time, seed, self.cancel);
+            let ended = |(thread, had): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, Had)| {
+                let thread = thread
+                    .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;
+                let played: Result<Played, Failure> =
+                    thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
+                Ok((played?, had))
+            };
+            playing.into_iter().zip(had).map(ended).collect()
+        })
+    }
+}
+
+/// Adds up and checks what the clients of a trial did.
+fn judge(
+    trial: &Result<Trial<'_>, Failure>,
+    played: Played,
+    had: Had,
+    house: &mut Option<House>,
+) -> Result<Measurement, Failure> {
+    let trial = trial.as_ref().map_err(Failure::clone)?;
+    let house = house.as_mut().ok_or_else(homeless)?;
+    let judged = catch_unwind(AssertUnwindSafe(|| {
+        trial.judge(played, Some(had), |done| {
+            trial.workload.after(trial.operation.name, &mut *house.session, done)
+        })
+    }));
+    judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))
+}
+
+/// Places that are made together.
+struct Group {
+    /// What they have in common; `None` for one that is made alone.
+    alike: Option<(usize, Cell)>,
+    places: Vec<Place>,
+    /// Where their data is.
+    slots: Vec<usize>,
+    clients: usize,
+}
+
+/// What cells that are held against each other have in common.
+fn alike(axes: &Cell, writes: bool) -> Cell {
+    let kept = axes.values().iter().filter(|(_, value)| writes || matches!(value, AxisValue::Number(_)));
+    Cell::new(kept.map(|(name, value)| (name.clone(), value.clone())))
+}
+
+fn homeless() -> Error {
+    Error::new(ErrorKind::Internal, "a target without a house")
+}

@@ -1,0 +1,131 @@
+//! Trials made in turns (`--turns`): right, paired, and no harder to stop than others.
+
+use crate::support::{Answer, Place, signal, trials};
+use kurabe_testbed::testing;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Short trials in short turns.
+const BRIEF: [&str; 7] = ["--turns=5ms", "--duration", "40ms", "--rounds", "4", "--records", "200"];
+
+/// The trials of the only run, with their round and figures.
+fn measured(place: &Place) -> Vec<(u64, Value)> {
+    let run = fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path();
+    let text = fs::read_to_string(run.join("run.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let trial = |line: &Value| {
+        let trial = line.get("trial").unwrap_or(line);
+        let measured = trial.pointer("/outcome/measured")?.clone();
+        Some((trial["round"].as_u64()?, measured))
+    };
+    lines.iter().filter_map(trial).collect()
+}
+
+fn run(place: &Place, what: &[&str]) -> Answer {
+    place.run(&[&["run"], what, &BRIEF[..]].concat())
+}
+
+#[test]
+fn the_first_round_is_watched_and_the_others_take_turns() {
+    for (experiment, operation) in [("point-read", "read"), ("point-write", "write")] {
+        let place = Place::new();
+        let fast = "sqlite:?synchronous=off";
+        let answer = run(&place, &[experiment, fast, fast]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("in turns of 5 ms after a round of trials made one by one"), "{answer:?}");
+        let all = measured(&place);
+        // Of the first round some may have been made again.
+        assert!(all.len() >= 12, "{}", all.len());
+        for (round, figures) in &all {
+            let turns = figures["turns"].as_u64().unwrap_or(0);
+            if *round == 0 {
+                assert_eq!((turns, figures["observed"].is_null()), (0, false), "round {round}: {figures:#}");
+            } else {
+                assert!(turns >= 8 && figures["observed"].is_null(), "round {round}: {figures:#}");
+                assert!(figures["elapsed_ns"].as_u64().unwrap() >= 8 * 5_000_000, "{figures:#}");
+            }
+        }
+        let report = place.report();
+        for cell in report["cells"].as_array().unwrap() {
+            assert_eq!(
+                (&cell["status"], cell["operation"].as_str()),
+                (&Value::from("ok"), Some(operation)),
+                "{cell:#}"
+            );
+            let verified = cell["verified"].clone();
+            assert!(
+                verified["reads"].as_u64().unwrap() + verified["writes"].as_u64().unwrap() > 0,
+                "{cell:#}"
+            );
+        }
+        assert_eq!(report["verdicts"][0]["rounds"], 3, "{:#}", report["verdicts"]);
+    }
+}
+
+#[test]
+fn throwaway_servers_keep_to_processors_that_no_client_uses() {
+    let Some(_) = testing::server("redis") else { return };
+    let place = Place::new();
+    let answer = run(&place, &["point-read", "up:redis"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let cpus: u64 = place.report()["machine"]["cpus"].as_u64().unwrap();
+    for (_, figures) in measured(&place).iter().filter(|(round, _)| *round == 0) {
+        let servers = figures.pointer("/observed/server/seen/cpus").unwrap().as_array().unwrap();
+        let half = cpus - cpus / 2;
+        assert!(cpus < 2 || servers.len() as u64 <= half, "{servers:?} of {cpus}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_holds_nobody_up() {
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let long = ["--turns=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
+    let child = place.spawn(&[&["run", "point-read", "sqlite:", server.url()][..], &long].concat());
+    place.wait_for_trials(8);
+    server.kill_hard().unwrap();
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let report = place.report();
+    for cell in report["cells"].as_array().unwrap() {
+        let wanted = if cell["target"] == "sqlite" { "ok" } else { "failed" };
+        assert_eq!(cell["status"], wanted, "{cell:#}");
+        // Of those in turns: the first round is watched and does not count.
+        assert!(wanted == "failed" || cell["rounds"] == 29, "{cell:#}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_them_and_resume_goes_on() {
+    let place = Place::new();
+    let long = ["--turns=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
+    let child = place.spawn(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat());
+    let file = place.wait_for_trials(8);
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let made = trials(Path::new(&file));
+    assert!((8..36).contains(&made), "{made} trials were made");
+    let answer = place.run(&["resume", "last"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    assert_eq!((&report["complete"], trials(Path::new(&file))), (&Value::Bool(true), 36), "{answer:?}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let place = Place::new();
+    for (args, part) in [
+        (&["--turns=0s"][..], "--turns is out of range"),
+        (&["--turns=1h"], "--turns is out of range"),
+        (&["--turns=soon"], "--turns"),
+        (&["--turns", "--rounds", "2"], "takes 3 rounds at least"),
+        (&["--turns", "--rate", "100"], "does not go with --rate"),
+    ] {
+        let answer = place.run(&[&["run", "point-read"], args].concat());
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+    }
+}
