@@ -10,22 +10,19 @@ use crate::support::Answer;
 use capture::{Capture, Traffic};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
-use kurabe_core::run::{Outcome, RunSpec};
+use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, cells};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_testbed::{Server, testing};
-use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// An acknowledgement may be put off for this long (`TCP_DELACK_MAX`): after it, what belongs to the time before is on
 /// the wire.
@@ -103,7 +100,7 @@ fn trials(
 ) -> Vec<WireUse> {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: "it".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
+    let targets = [Target::new("it", driver, facts)];
     let experiment = registry::find(experiment).unwrap();
     let info = experiment.info();
     let given = |name: &str| axes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
@@ -112,55 +109,22 @@ fn trials(
     };
     let operations: Vec<String> = info.operations.iter().map(|one| one.name.to_owned()).collect();
     let spec = RunSpec {
-        own: None,
-        experiment: info.name.to_owned(),
-        targets: vec!["it".to_owned()],
         axes: info.axes.iter().map(|axis| (axis.name.to_owned(), vec![value(axis)])).collect(),
-        requests: operations.iter().map(|name| (name.clone(), requests)).collect::<BTreeMap<_, _>>(),
+        requests: operations.iter().map(|name| (name.clone(), requests)).collect(),
         operations,
-        duration_ns: None,
-        budget_ns: None,
-        rounds: 1,
-        seed: 1,
         records: Some(300),
-        arrivals: None,
-        slo_ns: None,
-        durability: None,
-        cache: None,
-        until: None,
-        turn_ns: None,
+        ..RunSpec::new(info.name, ["it"])
     };
     let cells = cells(experiment, &spec, &targets).unwrap();
     assert_eq!(cells[0].unavailable, None, "{url}");
     let observer = Marking { watcher: Watcher::new(), marker: Arc::clone(marker) };
-    let runner = Runner {
-        experiment,
-        spec: &spec,
-        run: "packets",
-        targets: &targets,
-        cells: &cells,
-        began: Instant::now(),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
-        observer: Some(&observer),
-        suspect: None,
-        sides: None,
+    let runner =
+        Runner { observer: Some(&observer), ..Runner::new(experiment, &spec, "packets", &targets, &cells) };
+    let seen = |trial: TrialRecord| match trial.outcome {
+        Outcome::Measured(measured) => measured.observed.unwrap().wire.unwrap(),
+        Outcome::Failed { reason, .. } => panic!("{url}: {reason}"),
     };
-    let mut seen = Vec::new();
-    runner
-        .run(House::open_all(&targets, "packets").unwrap(), &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                match &record.outcome {
-                    Outcome::Measured(measured) => {
-                        seen.push(measured.observed.as_ref().unwrap().wire.unwrap());
-                    }
-                    Outcome::Failed { reason, .. } => panic!("{url}: {reason}"),
-                }
-            }
-            Ok(())
-        })
-        .unwrap();
-    seen
+    runner.trials().unwrap().into_iter().map(seen).collect()
 }
 
 /// What the capture holds between a trial's readings; none where a packet came while one was made, and so may be in it

@@ -12,15 +12,11 @@ use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
-use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, cells};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 /// A lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,54 +264,21 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         })
         .collect();
     let spec = RunSpec {
-        experiment: "session".to_owned(),
-        targets: vec!["null:".to_owned()],
         axes,
         operations: operations.iter().map(|name| (*name).to_owned()).collect(),
         requests: operations.iter().map(|name| ((*name).to_owned(), 200)).collect(),
-        duration_ns: None,
-        budget_ns: None,
         rounds: 2,
         seed: 11,
         records: Some(50),
-        arrivals: None,
-        slo_ns: None,
-        durability: None,
-        cache: None,
-        own: None,
-        until: None,
-        turn_ns: None,
+        ..RunSpec::new("session", ["null:"])
     };
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let first_table = Arc::default();
     let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
-    let targets =
-        [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
+    let targets = [Target::new("null", driver, facts)];
     let cells = cells(experiment, &spec, &targets).unwrap();
-    let runner = Runner {
-        experiment,
-        spec: &spec,
-        run: "sabotage",
-        targets: &targets,
-        cells: &cells,
-        began: Instant::now(),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
-        observer: None,
-        suspect: None,
-        sides: None,
-    };
-    let mut trials = Vec::new();
-    runner
-        .run(House::open_all(&targets, "sabotage").unwrap(), &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                trials.push(record.clone());
-            }
-            Ok(())
-        })
-        .unwrap();
-    trials
+    Runner::new(experiment, &spec, "sabotage", &targets, &cells).trials().unwrap()
 }
 
 /// Every trial of the run must have failed by a mismatch, for a reason that says `part`.

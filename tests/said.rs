@@ -11,8 +11,6 @@ use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::witness::{Doing, Meter};
-use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, cells, dataset};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
@@ -20,9 +18,9 @@ use kurabe_observe::Watcher;
 use kurabe_testbed::{Server, testing};
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is done when all clients stand at the gate, and when they stand again.
 type Hand = dyn Fn() -> u64 + Send + Sync;
@@ -71,23 +69,13 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
     });
     let operation = info.operations[0].name.to_owned();
     RunSpec {
-        experiment: experiment.to_owned(),
-        targets: vec!["target".to_owned()],
         axes: axes.collect(),
         requests: requests.map(|n| (operation.clone(), n)).into_iter().collect::<BTreeMap<_, _>>(),
         operations: vec![operation],
         duration_ns: requests.is_none().then_some(1_200_000_000),
-        budget_ns: None,
-        rounds: 1,
         seed: 5,
         records: Some(8),
-        arrivals: None,
-        slo_ns: None,
-        durability: None,
-        cache: None,
-        until: None,
-        turn_ns: None,
-        own: None,
+        ..RunSpec::new(experiment, ["target"])
     }
 }
 
@@ -96,34 +84,14 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let experiment = registry::find(&spec.experiment).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets =
-        [Target { name: "target".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
+    let targets = [Target::new("target", driver, facts)];
     let mut cells = cells(experiment, spec, &targets).unwrap();
     cells.retain(|cell| !cell.repeat);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { watcher: Watcher::new(), hand, read: Arc::clone(&read) };
-    let runner = Runner {
-        experiment,
-        spec,
-        run: "said",
-        targets: &targets,
-        cells: &cells,
-        began: Instant::now(),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
-        observer: Some(&observer),
-        suspect: None,
-        sides: None,
-    };
-    let mut outcome = None;
-    runner
-        .run(House::open_all(&targets, "said").unwrap(), &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                outcome = Some(record.outcome.clone());
-            }
-            Ok(())
-        })
-        .unwrap();
+    let runner =
+        Runner { observer: Some(&observer), ..Runner::new(experiment, spec, "said", &targets, &cells) };
+    let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
     let read = read.lock().unwrap();
     (*measured, read[1] - read[0])

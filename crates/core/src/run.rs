@@ -76,6 +76,31 @@ pub struct Until {
     pub budget_ns: Option<u64>,
 }
 
+impl RunSpec {
+    /// One round of an experiment on these targets, until each trial's requests are made, and nothing else that may be asked
+    /// for: a struct update says what is. The experiment's axes have no values yet, and none of its operations is measured.
+    pub fn new(experiment: impl Into<String>, targets: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            experiment: experiment.into(),
+            targets: targets.into_iter().map(Into::into).collect(),
+            axes: BTreeMap::new(),
+            operations: Vec::new(),
+            requests: BTreeMap::new(),
+            duration_ns: None,
+            budget_ns: None,
+            rounds: 1,
+            seed: 1,
+            records: None,
+            arrivals: None,
+            slo_ns: None,
+            durability: None,
+            cache: None,
+            own: None,
+            until: None,
+        }
+    }
+}
+
 /// The first line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {

@@ -24,6 +24,13 @@ pub struct Target {
     pub renew: Option<Renew>,
 }
 
+impl Target {
+    /// One that claims its namespace, can be measured, and whose server is not ours to start anew.
+    pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
+        Self { name: name.into(), driver, facts, claims: true, refused: None, renew: None }
+    }
+}
+
 /// What [`Target::renew`] is.
 pub type Renew = Box<dyn Fn() -> Result<()> + Send + Sync>;
 

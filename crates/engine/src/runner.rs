@@ -50,6 +50,52 @@ pub struct Runner<'a> {
     pub sides: Option<&'a Sides>,
 }
 
+/// What nobody sets, where nobody stops a run.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What nobody reads, where nobody watches a run's progress.
+static UNWATCHED: AtomicU64 = AtomicU64::new(0);
+
+impl<'a> Runner<'a> {
+    /// One that begins now, and whom nobody stops or watches; no trial is looked at or made again. A struct update names
+    /// those who do.
+    pub fn new(
+        experiment: &'a dyn Experiment,
+        spec: &'a RunSpec,
+        run: &'a str,
+        targets: &'a [Target],
+        cells: &'a [CellRecord],
+    ) -> Self {
+        Self {
+            experiment,
+            spec,
+            run,
+            targets,
+            cells,
+            began: Instant::now(),
+            cancel: &NEVER,
+            progress: &UNWATCHED,
+            observer: None,
+            suspect: None,
+        }
+    }
+
+    /// All trials of a run that is not recorded, in the order in which they were made: fewer where it was stopped.
+    ///
+    /// # Errors
+    /// A house that cannot be opened, or a defect of the experiment's declaration.
+    pub fn trials(&self) -> Result<Vec<TrialRecord>> {
+        let mut trials = Vec::new();
+        self.run(House::open_all(self.targets, self.run)?, &[], &mut |event| {
+            if let Event::TrialEnds { record } = event {
+                trials.push(record.clone());
+            }
+            Ok(())
+        })?;
+        Ok(trials)
+    }
+}
+
 /// How long the highest rate is searched for where no time is given.
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
 

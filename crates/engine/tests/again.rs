@@ -9,8 +9,6 @@ use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, cells};
 use kurabe_engine::runner::{Runner, Suspect};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Instant;
 
 /// A run of point reads on `null:` with so many rounds, and so many more after them.
 fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
@@ -22,42 +20,19 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
         .map(|axis| (axis.name.to_owned(), vec![axis.parse(axis.default[0]).unwrap()]))
         .collect();
     let spec = RunSpec {
-        experiment: info.name.to_owned(),
-        targets: vec!["null:".to_owned()],
         axes,
         operations: vec!["read".to_owned()],
         rounds,
         requests: BTreeMap::from([("read".to_owned(), 3_000)]),
-        duration_ns: None,
-        budget_ns: None,
         records: Some(100),
-        arrivals: None,
-        slo_ns: None,
-        durability: None,
-        cache: None,
-        own: None,
-        until: None,
-        turn_ns: None,
         seed: 5,
+        ..RunSpec::new(info.name, ["null:"])
     };
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets =
-        [Target { name: "null".to_owned(), driver, facts, claims: true, refused: None, renew: None }];
+    let targets = [Target::new("null", driver, facts)];
     let cells = cells(experiment, &spec, &targets).unwrap();
-    let runner = Runner {
-        experiment,
-        spec: &spec,
-        run: "again",
-        targets: &targets,
-        cells: &cells,
-        began: Instant::now(),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
-        observer: None,
-        suspect,
-        sides: None,
-    };
+    let runner = Runner { suspect, ..Runner::new(experiment, &spec, "again", &targets, &cells) };
     let mut trials = Vec::new();
     let mut more = more.iter();
     let houses = House::open_all(&targets, "again").unwrap();

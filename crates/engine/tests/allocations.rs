@@ -22,7 +22,7 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     }));
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let target = Target { name: "null".to_owned(), driver, facts, claims: true, refused: None, renew: None };
+    let target = Target::new("null", driver, facts);
     let workload = experiment.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
     let mut house = House::open(&target, 0, 1, "test").unwrap();
     workload.load(&mut *house.namespace, &mut *house.session).unwrap();

@@ -77,8 +77,7 @@ fn measure_until(
     }));
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
-    let fast =
-        Target { name: "null".to_owned(), driver: inner, facts, claims: true, refused: None, renew: None };
+    let fast = Target::new("null", inner, facts);
     let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let mut house = House::open(&fast, 0, 1, "open loop").unwrap();
     workload.load(&mut *house.namespace, &mut *house.session).unwrap();

@@ -10,13 +10,9 @@ use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
-use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, cells};
 use kurabe_engine::runner::Runner;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Instant;
 
 /// Acknowledges changes and does not make them.
 #[derive(Default)]
@@ -80,55 +76,23 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         .collect();
     let operation = info.operations[0].name;
     let spec = RunSpec {
-        experiment: info.name.to_owned(),
-        targets: vec![url.to_owned()],
         axes,
         operations: vec![operation.to_owned()],
         rounds: 2,
         requests: BTreeMap::from([(operation.to_owned(), 300)]),
-        duration_ns: None,
-        budget_ns: None,
         // Not a multiple of what the load sends in one request.
         records: Some(1_234),
-        arrivals: None,
-        slo_ns: None,
-        durability: None,
-        cache: None,
-        own: None,
-        until: None,
-        turn_ns: None,
         seed: 5,
+        ..RunSpec::new(info.name, [url])
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     if forgetful {
         driver = Box::new(Around::new(driver, Forgetful::default));
     }
     let facts = driver.describe().unwrap();
-    let targets = [Target { name: url.to_owned(), driver, facts, claims: true, refused: None, renew: None }];
+    let targets = [Target::new(url, driver, facts)];
     let cells = cells(experiment, &spec, &targets).unwrap();
-    let runner = Runner {
-        experiment,
-        spec: &spec,
-        run: "point",
-        targets: &targets,
-        cells: &cells,
-        began: Instant::now(),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
-        observer: None,
-        suspect: None,
-        sides: None,
-    };
-    let mut trials = Vec::new();
-    runner
-        .run(House::open_all(&targets, "point").unwrap(), &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                trials.push(record.clone());
-            }
-            Ok(())
-        })
-        .unwrap();
-    trials
+    Runner::new(experiment, &spec, "point", &targets, &cells).trials().unwrap()
 }
 
 #[test]

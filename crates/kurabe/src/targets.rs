@@ -187,7 +187,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
 /// Where this program was built without it.
 pub(crate) fn null() -> Result<Target> {
     let (driver, facts, refused) = open_one(&TargetUrl::parse("null:")?, None)?;
-    Ok(Target { name: "null".to_owned(), driver, facts, claims: true, refused, renew: None })
+    Ok(Target { refused, ..Target::new("null", driver, facts) })
 }
 
 /// A driver, what its server says of itself, and why it cannot have the durability class asked for, where it cannot.

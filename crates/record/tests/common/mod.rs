@@ -45,26 +45,16 @@ pub fn header(name: &str, began: u64) -> RunHeader {
         kurabe: "0.1.0".into(),
         command: vec!["kurabe".into(), "run".into(), "session".into()],
         spec: RunSpec {
-            experiment: "session".into(),
-            targets: vec!["sqlite:".into()],
             axes: BTreeMap::from([
                 ("payload".to_owned(), vec![AxisValue::Number(1_000), AxisValue::Number(4_000)]),
                 ("layout".to_owned(), vec![AxisValue::Word("blob".into())]),
             ]),
             operations: vec!["write".into(), "read".into()],
             requests: BTreeMap::from([("write".to_owned(), 1_000), ("read".to_owned(), 10_000)]),
-            duration_ns: None,
             budget_ns: Some(60_000_000_000),
             rounds: 2,
             seed: 42,
-            records: None,
-            arrivals: None,
-            slo_ns: None,
-            durability: None,
-            cache: None,
-            own: None,
-            until: None,
-            turn_ns: None,
+            ..RunSpec::new("session", ["sqlite:"])
         },
         machine: MachineFacts {
             cpu: "A processor".into(),
@@ -138,7 +128,6 @@ fn trial(n: u32) -> TrialRecord {
         observed: Some(Box::new(observed())),
         figures: Vec::new(),
         windows: Vec::new(),
-        turns: 0,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

@@ -226,7 +226,6 @@ impl Scenario {
             observed: None,
             figures: Vec::new(),
             windows: Vec::new(),
-            turns: 0,
         }
     }
 
@@ -261,8 +260,6 @@ impl Scenario {
             kurabe: "0.1.0".into(),
             command: ["kurabe", "run", "session"].map(str::to_owned).to_vec(),
             spec: RunSpec {
-                experiment: "session".into(),
-                targets: self.targets.iter().map(|target| format!("{target}:")).collect(),
                 axes: BTreeMap::from([
                     ("payload".to_owned(), self.payloads.iter().map(|n| AxisValue::Number(*n)).collect()),
                     ("layout".to_owned(), self.layouts.iter().map(|text| word(text)).collect()),
@@ -272,17 +269,9 @@ impl Scenario {
                 operations: self.operations.iter().map(|name| (*name).to_owned()).collect(),
                 requests: BTreeMap::from([("write".to_owned(), 1_000), ("read".to_owned(), 10_000)]),
                 duration_ns: Some(500_000_000),
-                budget_ns: None,
                 rounds: self.rounds,
                 seed: 42,
-                records: None,
-                arrivals: None,
-                slo_ns: None,
-                durability: None,
-                cache: None,
-                own: None,
-                until: None,
-                turn_ns: None,
+                ..RunSpec::new("session", self.targets.iter().map(|target| format!("{target}:")))
             },
             machine: MachineFacts {
                 cpu: "Example CPU 3.0 GHz".into(),

@@ -14,20 +14,17 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
 use kurabe_engine::plan::{self, Target, dataset};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_report::attribution::{Attribution, of_trial};
 use kurabe_testbed::Server;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the tool itself costs per operation, for a database in the client: far below what is planted there.
 const OWN_NS: f64 = 5_000.0;
@@ -94,8 +91,7 @@ impl Ground<'_> {
         };
         let failed = Arc::default();
         let planter = Planter { watcher, plan, server, failed: Arc::clone(&failed) };
-        let target =
-            Target { name: self.engine.to_owned(), driver, facts, claims: true, refused: None, renew: None };
+        let target = Target::new(self.engine, driver, facts);
         let measured = self.measure(experiment, &spec, &[target], &planter)?;
         drop(relay);
         if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -115,23 +111,12 @@ impl Ground<'_> {
             Some((axis.name.to_owned(), vec![value]))
         });
         RunSpec {
-            own: None,
-            until: None,
-            turn_ns: None,
-            experiment: info.name.to_owned(),
-            targets: vec![self.engine.to_owned()],
             axes: axes.collect(),
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
-            requests: BTreeMap::new(),
             duration_ns: Some(self.time.as_nanos() as u64),
-            budget_ns: None,
-            rounds: 1,
             seed: 1 + round,
             records: Some(kind.records()),
-            arrivals: None,
-            slo_ns: None,
-            durability: None,
-            cache: None,
+            ..RunSpec::new(info.name, [self.engine])
         }
     }
 
@@ -166,25 +151,11 @@ impl Ground<'_> {
         }
         let name = format!("truth-{}", std::process::id());
         let runner = Runner {
-            experiment,
-            spec,
-            run: &name,
-            targets,
-            cells: &cells,
-            began: Instant::now(),
             cancel: self.cancel,
-            progress: &AtomicU64::new(0),
             observer: Some(planter),
-            suspect: None,
-            sides: None,
+            ..Runner::new(experiment, spec, &name, targets, &cells)
         };
-        let mut outcome = None;
-        runner.run(House::open_all(targets, &name)?, &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                outcome = Some(record.outcome.clone());
-            }
-            Ok(())
-        })?;
+        let outcome = runner.trials()?.pop().map(|trial| trial.outcome);
         match outcome {
             Some(Outcome::Measured(measured)) => Ok(*measured),
             Some(Outcome::Failed { kind, reason, .. }) => Err(Error::new(kind, reason)),
