@@ -23,15 +23,37 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// Several servers, or one whose place this driver does not know; the reason, as a clause.
     Elsewhere(String),
-    /// Applications that clients speak to, and the database behind them: tiers that are looked at together and each apart.
-    Tiers {
-        /// Where the applications listen.
-        applications: Vec<Endpoint>,
-        /// Where their database does, where they say; `None` where it works within them.
-        database: Option<Box<Endpoint>>,
-    },
-    /// Servers that work together, such as a store and the caches in front of it: looked at as one.
-    Together(Vec<Endpoint>),
+    /// Servers that work together, such as a store and the caches in front of it, or applications and the database behind
+    /// them: looked at as one, and those that are a tier each apart too.
+    Together(Vec<Member>),
+}
+
+/// One of several servers that work together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub place: Endpoint,
+    /// The tier that it is; `None` where it is looked at with the others alone.
+    pub tier: Option<Tier>,
+}
+
+/// A tier between a client and its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// An application, to which clients speak.
+    Application,
+    /// The database behind it, to which they do not.
+    Database,
+}
+
+impl Tier {
+    /// What it is called where there is one of its kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Application => TierUse::APPLICATION,
+            Self::Database => TierUse::DATABASE,
+        }
+    }
 }
 
 impl Endpoint {
@@ -43,10 +65,7 @@ impl Endpoint {
                 host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
             Self::Elsewhere(_) => false,
-            Self::Tiers { applications, database } => {
-                applications.iter().chain(database.as_deref()).all(Self::is_here)
-            }
-            Self::Together(servers) => servers.iter().all(Self::is_here),
+            Self::Together(members) => members.iter().all(|member| member.place.is_here()),
         }
     }
 }

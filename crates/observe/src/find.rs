@@ -11,23 +11,18 @@ use std::path::Path;
 /// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
 pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
-        Endpoint::Together(all) => {
+        Endpoint::Together(members) => {
+            let mut found: Vec<Pid> = Vec::new();
             // What is in this process is seen as the client's.
-            let apart = all.iter().filter(|endpoint| **endpoint != Endpoint::InProcess);
-            let mut found = apart.map(listeners).collect::<Result<Vec<_>, _>>()?.concat();
-            found.sort_unstable();
-            found.dedup();
+            for member in members.iter().filter(|member| member.place != Endpoint::InProcess) {
+                // Two of them may be one server, and the first member's processes stay the first.
+                let new = listeners(&member.place)?;
+                found.extend(new.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
+            }
             return if found.is_empty() { Err("it has no process of its own".to_owned()) } else { Ok(found) };
         }
         Endpoint::InProcess => return Err("it has no process of its own".to_owned()),
         Endpoint::Elsewhere(why) => return Err(why.clone()),
-        Endpoint::Tiers { .. } => {
-            let mut all: Vec<Pid> = Vec::new();
-            for (_, place) in crate::tiers::of(endpoint) {
-                all.extend(listeners(place)?);
-            }
-            return Ok(all);
-        }
         Endpoint::Tcp { host, port } => of_port(host, *port)?,
         Endpoint::Unix(path) => of_path(path)?,
     };

@@ -1,25 +1,32 @@
-//! Several tiers that are one server to their clients: applications, and the database behind them.
+//! Those of several servers that are tiers: applications, and the database behind them.
 
-use kurabe_core::observation::{Endpoint, TierUse};
+use kurabe_core::observation::{Endpoint, Member, Tier};
 
-/// Each tier's name and where it listens; nothing where the endpoint is one server.
+/// Each tier's name and where it listens; nothing where there are none.
 pub(crate) fn of(endpoint: &Endpoint) -> Vec<(String, &Endpoint)> {
-    let Endpoint::Tiers { applications, database } = endpoint else { return Vec::new() };
-    let name = |number: usize| match applications.len() {
-        1 => TierUse::APPLICATION.to_owned(),
-        _ => format!("{} {}", TierUse::APPLICATION, number + 1),
+    let applications = at(endpoint, Tier::Application).enumerate();
+    let several = applications.clone().nth(1).is_some();
+    let name = |number: usize| {
+        let name = Tier::Application.name();
+        if several { format!("{name} {}", number + 1) } else { name.to_owned() }
     };
-    let applications = applications.iter().enumerate().map(|(number, place)| (name(number), place));
-    let database = database.iter().map(|place| (TierUse::DATABASE.to_owned(), &**place));
-    applications.chain(database).collect()
+    let databases = at(endpoint, Tier::Database).map(|place| (Tier::Database.name().to_owned(), place));
+    applications.map(|(number, place)| (name(number), place)).chain(databases).collect()
 }
 
 /// Where clients connect: to the application, where there is one alone.
 pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
-    match endpoint {
-        Endpoint::Tiers { applications, .. } if applications.len() == 1 => &applications[0],
-        other => other,
+    let mut applications = at(endpoint, Tier::Application);
+    match (applications.next(), applications.next()) {
+        (Some(alone), None) => alone,
+        _ => endpoint,
     }
+}
+
+/// Where those of one tier listen.
+fn at(endpoint: &Endpoint, tier: Tier) -> impl Iterator<Item = &Endpoint> + Clone {
+    let members: &[Member] = if let Endpoint::Together(members) = endpoint { members } else { &[] };
+    members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.place)
 }
 
 #[cfg(test)]
@@ -29,12 +36,22 @@ mod tests {
     #[test]
     fn tiers_have_names_and_one_server_has_none() {
         let tcp = |port| Endpoint::Tcp { host: "127.0.0.1".into(), port };
-        let two = Endpoint::Tiers { applications: vec![tcp(1), tcp(2)], database: Some(Box::new(tcp(3))) };
+        let together = |members: &[(u16, Option<Tier>)]| {
+            let member = |&(port, tier)| Member { place: tcp(port), tier };
+            Endpoint::Together(members.iter().map(member).collect())
+        };
+        let (application, database) = (Some(Tier::Application), Some(Tier::Database));
+        let two = together(&[(1, application), (2, application), (3, database)]);
         let names: Vec<String> = of(&two).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["application 1", "application 2", "database"]);
-        let one = Endpoint::Tiers { applications: vec![tcp(1)], database: None };
+        assert_eq!(front(&two), &two);
+        let one = together(&[(1, application)]);
         assert_eq!(of(&one), [("application".to_owned(), &tcp(1))]);
         assert_eq!(front(&one), &tcp(1));
         assert!(of(&tcp(1)).is_empty());
+        // A store and its cache are no tiers, and clients connect to both.
+        let cached = together(&[(1, None), (2, None)]);
+        assert!(of(&cached).is_empty());
+        assert_eq!(front(&cached), &cached);
     }
 }

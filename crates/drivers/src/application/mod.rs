@@ -13,7 +13,7 @@ use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::Place;
 use house::ApplicationHouse;
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, ServerFacts, Session, Support};
-use kurabe_core::observation::Endpoint;
+use kurabe_core::observation::{Endpoint, Member, Tier};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;
@@ -96,10 +96,10 @@ impl Driver for Application {
     }
 
     fn endpoint(&self) -> Endpoint {
-        Endpoint::Tiers {
-            applications: self.addresses.iter().map(|address| address.place.endpoint()).collect(),
-            database: self.database.get().cloned().flatten().map(Box::new),
-        }
+        let applications = self.addresses.iter().map(|address| (address.place.endpoint(), Tier::Application));
+        let database = self.database.get().cloned().flatten().map(|place| (place, Tier::Database));
+        let all = applications.chain(database);
+        Endpoint::Together(all.map(|(place, tier)| Member { place, tier: Some(tier) }).collect())
     }
 
     fn supports(&self, operation: &Operation) -> Support {

@@ -13,7 +13,7 @@ use kurabe_core::collection::Collection;
 use kurabe_core::driver::{
     ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Setting, Support,
 };
-use kurabe_core::observation::Endpoint;
+use kurabe_core::observation::{Endpoint, Member};
 use kurabe_core::operation::Operation;
 use kurabe_core::witness::Witness;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -117,8 +117,9 @@ impl Driver for Cached {
     }
 
     fn endpoint(&self) -> Endpoint {
-        let caches = self.caches.iter().map(|cache| cache.driver.endpoint());
-        Endpoint::Together([self.store.endpoint()].into_iter().chain(caches).collect())
+        let caches = self.caches.iter().map(|cache| &cache.driver);
+        let all = [&self.store].into_iter().chain(caches);
+        Endpoint::Together(all.map(|driver| Member { place: driver.endpoint(), tier: None }).collect())
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
