@@ -8,7 +8,6 @@ mod capture;
 use crate::servers::common::{SERVERS, skip, tell};
 use crate::support::Answer;
 use capture::{Capture, Traffic};
-use kurabe_core::axis::AxisValue;
 use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -94,7 +93,7 @@ impl Watch for Marked {
 fn trials(
     url: &str,
     experiment: &str,
-    axes: &[(&str, AxisValue)],
+    axes: &[(&str, &str)],
     requests: u64,
     marker: &Arc<Marker>,
 ) -> Vec<WireUse> {
@@ -103,13 +102,9 @@ fn trials(
     let targets = [Target::new("it", driver, facts)];
     let experiment = registry::find(experiment).unwrap();
     let info = experiment.info();
-    let given = |name: &str| axes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
-    let value = |axis: &kurabe_core::axis::AxisInfo| {
-        given(axis.name).unwrap_or_else(|| axis.parse(axis.default[0]).unwrap())
-    };
-    let operations: Vec<String> = info.operations.iter().map(|one| one.name.to_owned()).collect();
+    let operations = info.operation_names();
     let spec = RunSpec {
-        axes: info.axes.iter().map(|axis| (axis.name.to_owned(), vec![value(axis)])).collect(),
+        axes: info.baseline(axes).unwrap().alone(),
         requests: operations.iter().map(|name| (name.clone(), requests)).collect(),
         operations,
         records: Some(300),
@@ -135,7 +130,7 @@ fn captured(capture: &Capture, trial: u64) -> Option<Traffic> {
     clear.then(|| between(1, 2))
 }
 
-fn compare(server: &Server, experiment: &str, axes: &[(&str, AxisValue)], requests: u64) -> Option<()> {
+fn compare(server: &Server, experiment: &str, axes: &[(&str, &str)], requests: u64) -> Option<()> {
     let marker = Arc::new(Marker::new());
     let running = capture::start(server.port(), marker.port())?;
     let seen = trials(server.url(), experiment, axes, requests, &marker);
@@ -180,7 +175,7 @@ fn on_every_engine(compare: impl Fn(&Server) -> Option<()>) {
 
 #[test]
 fn small_requests_of_several_clients_are_counted_as_a_packet_capture_counts_them() {
-    on_every_engine(|server| compare(server, "point-read", &[("clients", AxisValue::Number(3))], 300));
+    on_every_engine(|server| compare(server, "point-read", &[("clients", "3")], 300));
 }
 
 /// A packet that is captured on loopback may be several segments in one, which only the card of a real network would cut.
@@ -207,6 +202,6 @@ fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_
 #[test]
 #[ignore = "the test above runs it in a network of its own"]
 fn within_a_network_of_its_own() {
-    let axes = [("payload", AxisValue::Number(300_000)), ("clients", AxisValue::Number(1))];
+    let axes = [("payload", "300000"), ("clients", "1")];
     on_every_engine(|server| compare(server, "session", &axes, 30));
 }

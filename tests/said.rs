@@ -3,7 +3,7 @@
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place, with};
-use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
 use kurabe_core::operation::Operation;
@@ -60,16 +60,10 @@ impl Watch for Reading {
 
 fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
     let info = registry::find(experiment).unwrap().info();
-    let axes = info.axes.iter().map(|axis| {
-        let value = match axis.name {
-            "clients" => AxisValue::Number(clients),
-            _ => axis.parse(axis.default[0]).unwrap(),
-        };
-        (axis.name.to_owned(), vec![value])
-    });
+    let clients = clients.to_string();
     let operation = info.operations[0].name.to_owned();
     RunSpec {
-        axes: axes.collect(),
+        axes: info.baseline(&[("clients", &clients)]).unwrap().alone(),
         requests: requests.map(|n| (operation.clone(), n)).into_iter().collect::<BTreeMap<_, _>>(),
         operations: vec![operation],
         duration_ns: requests.is_none().then_some(1_200_000_000),

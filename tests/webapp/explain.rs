@@ -1,7 +1,6 @@
 //! Every search uses an index: the engines' own word for it.
 
 use crate::support::with;
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::Dataset;
 use kurabe_core::operation::Operation;
@@ -78,13 +77,7 @@ const POSTGRES: Asked = Asked {
 fn uses_indexes(url: &str, asked: &Asked) {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let experiment = kurabe_experiments::registry::find("webapp").unwrap();
-    let cell = Cell::new(
-        experiment
-            .info()
-            .axes
-            .iter()
-            .map(|axis| (axis.name.to_owned(), axis.parse(axis.default[0]).unwrap())),
-    );
+    let cell = experiment.info().baseline(&[]).unwrap();
     let dataset = Dataset { seed: 1, records: Some(5_000), slot: 0 };
     let workload = experiment.workload(&cell, &dataset).unwrap();
     let mut namespace = driver.namespace().unwrap();

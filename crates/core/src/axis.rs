@@ -157,6 +157,11 @@ impl Cell {
         &self.0
     }
 
+    /// The same as axes of one value each: those of a run that has no other cell.
+    pub fn alone(&self) -> BTreeMap<String, Vec<AxisValue>> {
+        self.0.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
+    }
+
     /// The value of an axis, where the cell has it.
     pub fn get(&self, axis: &str) -> Option<&AxisValue> {
         self.0.get(axis)

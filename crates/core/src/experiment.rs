@@ -50,6 +50,26 @@ pub struct ExperimentInfo {
     pub published: Option<&'static str>,
 }
 
+impl ExperimentInfo {
+    /// The first value of every axis: the baseline cell, but for the axes whose values are given.
+    ///
+    /// # Errors
+    /// Where a value is none of its axis.
+    pub fn baseline(&self, given: &[(&str, &str)]) -> Result<Cell> {
+        let value = |axis: &AxisInfo| {
+            let given = given.iter().find(|(name, _)| *name == axis.name).map(|(_, text)| *text);
+            let text = given.or(axis.default.first().copied()).unwrap_or_default();
+            Ok((axis.name.to_owned(), axis.parse(text)?))
+        };
+        self.axes.iter().map(value).collect::<Result<Vec<_>>>().map(Cell::new)
+    }
+
+    /// The names of all operations.
+    pub fn operation_names(&self) -> Vec<String> {
+        self.operations.iter().map(|operation| operation.name.to_owned()).collect()
+    }
+}
+
 /// Something that an experiment measures apart from the rest: `write`, `read`.
 #[derive(Debug)]
 pub struct OperationInfo {

@@ -4,7 +4,6 @@
 //! (`answer`), the check of one answer with the clock read that times it, and what a pair of clock reads costs here.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset, Stop, Workload};
 use kurabe_core::target::TargetUrl;
@@ -32,10 +31,7 @@ fn row(payload: &str, operation: &str) {
     let experiment = kurabe_experiments::registry::find("session").unwrap();
     let info = experiment.info();
     let operation = info.operations.iter().find(|known| known.name == operation).unwrap();
-    let cell = Cell::new(info.axes.iter().map(|axis| {
-        let text = if axis.name == "payload" { payload } else { axis.default[0] };
-        (axis.name.to_owned(), axis.parse(text).unwrap())
-    }));
+    let cell = info.baseline(&[("payload", payload)]).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);

@@ -14,13 +14,8 @@ use std::collections::BTreeMap;
 fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
-    let axes: BTreeMap<_, _> = info
-        .axes
-        .iter()
-        .map(|axis| (axis.name.to_owned(), vec![axis.parse(axis.default[0]).unwrap()]))
-        .collect();
     let spec = RunSpec {
-        axes,
+        axes: info.baseline(&[]).unwrap().alone(),
         operations: vec!["read".to_owned()],
         rounds,
         requests: BTreeMap::from([("read".to_owned(), 3_000)]),

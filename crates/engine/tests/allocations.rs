@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
 use allocation_counter::measure;
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset};
 use kurabe_core::target::TargetUrl;
@@ -15,11 +14,7 @@ use std::time::Instant;
 /// Allocations of so many reads of a session after the first thousands.
 fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let experiment = kurabe_experiments::registry::find(experiment).unwrap();
-    let cell = Cell::new(experiment.info().axes.iter().map(|axis| {
-        let given = axes.iter().find(|(name, _)| *name == axis.name);
-        let text = given.map_or(axis.default[0], |(_, value)| value);
-        (axis.name.to_owned(), axis.parse(text).unwrap())
-    }));
+    let cell = experiment.info().baseline(axes).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
 use kurabe_core::around::{Around, Hook};
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::Arrivals;
@@ -71,10 +70,7 @@ fn measure_until(
 ) -> Result<Measurement, Failure> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
-    let cell = Cell::new(info.axes.iter().map(|axis| {
-        let text = if axis.name == "clients" { clients.to_string() } else { axis.default[0].to_owned() };
-        (axis.name.to_owned(), axis.parse(&text).unwrap())
-    }));
+    let cell = info.baseline(&[("clients", &clients.to_string())]).unwrap();
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let fast = Target::new("null", inner, facts);

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
 use kurabe_core::around::{Around, Hook};
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::figure::WAIT;
@@ -83,15 +82,7 @@ impl Hook for Counted {
 fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure>, Arc<Counts>) {
     let experiment = kurabe_experiments::registry::find("connect").unwrap();
     let info = experiment.info();
-    let cell = Cell::new(info.axes.iter().map(|axis| {
-        let text = match axis.name {
-            "connection" => "pool",
-            "pool" => size,
-            "clients" => "8",
-            _ => axis.default[0],
-        };
-        (axis.name.to_owned(), axis.parse(text).unwrap())
-    }));
+    let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
     let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();

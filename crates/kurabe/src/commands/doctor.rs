@@ -128,17 +128,15 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
             };
             for word in words {
                 values += 1;
-                let cell = kurabe_core::axis::Cell::new(info.axes.iter().filter_map(|other| {
-                    let text = if other.name == axis.name { word } else { other.default[0] };
-                    Some((other.name.to_owned(), other.parse(text).ok()?))
-                }));
                 // Enough for the clients of every axis; nothing is loaded.
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
-                let made = if target.driver.is_application() {
-                    experiment.workload_via(&cell, &dataset)
-                } else {
-                    experiment.workload(&cell, &dataset)
-                };
+                let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
+                    if target.driver.is_application() {
+                        experiment.workload_via(&cell, &dataset)
+                    } else {
+                        experiment.workload(&cell, &dataset)
+                    }
+                });
                 let reason = match made {
                     Ok(workload) => kurabe_engine::plan::unavailable(&workload.demand(), target),
                     Err(error) => Some(error.to_string()),

@@ -6,7 +6,6 @@ use super::plant::{Plan, Planter};
 use super::relay::Relay;
 use super::wrap::{Burden, burdened};
 use crate::targets::open_one;
-use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, DurabilityClass};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
@@ -79,7 +78,7 @@ impl Ground<'_> {
             _ => driver,
         };
         let experiment = registry::find(if kind.writes() { "point-write" } else { "point-read" })?;
-        let spec = self.spec(experiment, kind, round);
+        let spec = self.spec(experiment, kind, round)?;
         let plan = match kind {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {
@@ -101,23 +100,17 @@ impl Ground<'_> {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial was made and nobody looked"))
     }
 
-    fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> RunSpec {
+    fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> Result<RunSpec> {
         let info = experiment.info();
-        let axes = info.axes.iter().filter_map(|axis| {
-            let value = match axis.name {
-                "clients" => AxisValue::Number(kind.clients()),
-                _ => axis.parse(axis.default.first()?).ok()?,
-            };
-            Some((axis.name.to_owned(), vec![value]))
-        });
-        RunSpec {
-            axes: axes.collect(),
-            operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
+        let clients = kind.clients().to_string();
+        Ok(RunSpec {
+            axes: info.baseline(&[("clients", &clients)])?.alone(),
+            operations: info.operation_names(),
             duration_ns: Some(self.time.as_nanos() as u64),
             seed: 1 + round,
             records: Some(kind.records()),
             ..RunSpec::new(info.name, [self.engine])
-        }
+        })
     }
 
     /// The session that holds all rows, over a connection of its own.
