@@ -4,7 +4,8 @@
 //! Keys are drawn uniformly from all rows, so that nearly every literal makes a text that the server has not seen for as
 //! long as any cache of statements keeps one: each is parsed.
 
-use crate::point::{CLIENTS, PointWorkload};
+use crate::axes::{CLIENTS, CONNECTION};
+use crate::point::PointWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -31,15 +32,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             ]),
             default: &["once", "per-request", "literal"],
         },
-        AxisInfo {
-            name: "connection",
-            help: "how long a connection lives",
-            kind: AxisKind::Choice(&[
-                ("kept", "each client keeps its own"),
-                ("per-request", "opened and closed for every request"),
-            ]),
-            default: &["kept", "per-request"],
-        },
+        AxisInfo { default: &["kept", "per-request"], ..CONNECTION },
         CLIENTS,
     ],
     operations: &[OperationInfo {
@@ -68,10 +61,7 @@ mod tests {
     use super::*;
 
     fn demand(bind: &str) -> kurabe_core::experiment::Demand {
-        let cell = Cell::new(INFO.axes.iter().map(|axis| {
-            let text = if axis.name == "bind" { bind } else { axis.default[0] };
-            (axis.name.to_owned(), axis.parse(text).unwrap())
-        }));
+        let cell = INFO.baseline(&[("bind", bind)]).unwrap();
         let workload = BindParameters.workload(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
         assert_eq!(workload.data(), "kurabe_2_bind");
         workload.demand()

@@ -4,7 +4,8 @@
 //! The read itself is one round trip in every case, or the ratio would hold the cost of preparing too: the key stands in
 //! the text where the database has statements.
 
-use crate::point::{CLIENTS, PointWorkload};
+use crate::axes::CLIENTS;
+use crate::point::PointWorkload;
 use crate::statement::Bind;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};

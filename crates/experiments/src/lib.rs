@@ -1,11 +1,14 @@
 //! The experiments: one file each, and one line in the [`registry`].
 
 mod answer;
+mod axes;
 mod bind;
 pub mod cache;
 pub mod codec;
 mod connect;
 pub mod content;
+mod count;
+mod defect;
 mod fill;
 mod footprint;
 pub mod ident;
@@ -17,4 +20,5 @@ mod point;
 pub mod registry;
 mod session;
 mod statement;
+mod via;
 mod webapp;

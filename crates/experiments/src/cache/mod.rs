@@ -11,6 +11,7 @@ mod transaction;
 mod versions;
 mod workload;
 
+use crate::axes::CLIENTS;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -74,12 +75,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             kind: AxisKind::Size { least: 16, most: 900_000 },
             default: &["1k"],
         },
-        AxisInfo {
-            name: "clients",
-            help: "clients at work at the same time",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["4"],
-        },
+        AxisInfo { default: &["4"], ..CLIENTS },
     ],
     operations: &[OperationInfo {
         name: REQUEST,

@@ -3,6 +3,7 @@
 use super::popularity::Popularity;
 use super::store::{self, Store, parts};
 use super::versions::Versions;
+use crate::defect::no_session;
 use crate::ident::Ident;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
@@ -245,7 +246,7 @@ impl Transaction for Visitor {
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let Some(statements) = self.statements.take() else {
-            return Err(Error::new(ErrorKind::Internal, "the transaction has no session"));
+            return Err(no_session());
         };
         let done = match self.request {
             Request::Read { .. } => self.read(session, &statements),

@@ -4,7 +4,8 @@ use super::popularity::Popularity;
 use super::store::{self, Store};
 use super::transaction::{AfterWrite, Shared, Tally, Visitor, taken};
 use super::versions::Versions;
-use super::{REQUEST, cache_name};
+use super::{NAME, REQUEST, cache_name};
+use crate::defect::no_operation;
 use crate::fill::{count, sample};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
@@ -310,8 +311,7 @@ impl Workload for CacheWorkload {
 
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         if operation != REQUEST {
-            let why = format!("cache-aside has no operation '{operation}'");
-            return Err(Error::new(ErrorKind::Internal, why));
+            return Err(no_operation(NAME, operation));
         }
         Ok(Box::new(Visitor::new(&self.shared, client)))
     }

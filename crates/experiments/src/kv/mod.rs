@@ -11,11 +11,10 @@ mod transaction;
 mod via;
 mod workload;
 
-pub(crate) use store::no_session;
-pub(crate) use via::count_page;
-
+use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
+use crate::via::ViaWorkload;
 use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::axis::{AxisInfo, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment.
@@ -25,8 +24,6 @@ pub(crate) struct KeyValue;
 const READ: &str = "read";
 /// The name of the operation that adds a record.
 const WRITE: &str = "write";
-/// The page on which an application says how many records were added.
-const COUNT: &str = "count";
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "kv",
@@ -34,23 +31,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     about: "Reads one record of 96 characters by its key, drawn uniformly from 10,000, or adds one under a new key: by the \
             clients themselves on a database, or through an application (a target http://host:port, or --via) as one page \
             each. After E2 of the published experiments (web_kv.csv).",
-    axes: &[
-        AxisInfo {
-            name: "clients",
-            help: "clients at work at the same time",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["1", "10", "100"],
-        },
-        AxisInfo {
-            name: "connection",
-            help: "how long a connection lives, to the database or to the application",
-            kind: AxisKind::Choice(&[
-                ("kept", "each client keeps its own"),
-                ("per-request", "opened and closed for every request"),
-            ]),
-            default: &["kept"],
-        },
-    ],
+    axes: &[AxisInfo { default: &["1", "10", "100"], ..CLIENTS }, CONNECTION_OR_VIA],
     operations: &[
         OperationInfo { name: READ, about: "read one record by its key", requests: 1_000, writes: false },
         OperationInfo { name: WRITE, about: "add one record under a new key", requests: 1_000, writes: true },
@@ -69,6 +50,6 @@ impl Experiment for KeyValue {
     }
 
     fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(via::ViaWorkload::new(cell)?))
+        Ok(Box::new(ViaWorkload::new(cell, via::KvPages)?))
     }
 }

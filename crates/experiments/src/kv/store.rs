@@ -6,7 +6,7 @@ use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 /// Records that are there before anything is measured, unless the user says otherwise.
@@ -96,9 +96,4 @@ fn wrong_rows(key: u64, rows: usize) -> Error {
         1 => Error::mismatch(format!("record {key} came back without its data")),
         _ => Error::mismatch(format!("record {key} came back {rows} times")),
     }
-}
-
-/// A transaction that was not attached: a defect of the caller.
-pub(crate) fn no_session() -> Error {
-    Error::new(ErrorKind::Internal, "the transaction has no session")
 }

@@ -1,9 +1,10 @@
-//! What one client does on a database: read a record, add one, or count those that were added.
+//! What one client does on a database: read a record, or add one.
 
 use super::record::{self, LENGTH};
-use super::store::{Store, no_session};
+use super::store::Store;
 use crate::answer;
-use crate::fill::{self, text};
+use crate::defect::no_session;
+use crate::fill::text;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::value::{Reply, Value};
@@ -160,39 +161,5 @@ impl Transaction for Write {
 
     fn rows_written(&self) -> u64 {
         self.written
-    }
-}
-
-/// Counts the records that were added. No operation: a page by which a client holds an application to what it said.
-pub(super) struct Count {
-    store: Arc<Store>,
-    rows: u64,
-}
-
-impl Count {
-    pub(super) fn new(store: &Arc<Store>) -> Self {
-        Self { store: Arc::clone(store), rows: 0 }
-    }
-}
-
-impl Transaction for Count {
-    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
-    }
-
-    fn draw(&mut self) {}
-
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let rows = fill::count(session, &self.store.added)?;
-        self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn answer(&self, out: &mut Vec<u8>) {
-        answer::record(self.rows, &[], out);
     }
 }

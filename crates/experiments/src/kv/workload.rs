@@ -2,13 +2,16 @@
 
 use super::record::LENGTH;
 use super::store::Store;
-use super::transaction::{Count, Read, Write};
-use super::{COUNT, READ, WRITE};
+use super::transaction::{Read, Write};
+use super::{INFO, READ, WRITE};
+use crate::axes;
+use crate::count::{COUNT, Count};
+use crate::defect::no_operation;
 use crate::fill::{REQUEST_ROWS, count, sample};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 pub(super) struct KvWorkload {
@@ -21,8 +24,8 @@ impl KvWorkload {
     pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
         Ok(Self {
             store: Arc::new(Store::new(dataset.slot, dataset.seed, dataset.records)),
-            clients: cell.number("clients")? as usize,
-            connection_per_request: cell.word("connection")? == "per-request",
+            clients: axes::clients(cell)?,
+            connection_per_request: axes::connection_per_request(cell)?,
         })
     }
 
@@ -49,11 +52,6 @@ impl KvWorkload {
             }
         }
     }
-}
-
-/// An operation that the experiment does not have.
-pub(super) fn no_operation(operation: &str) -> Error {
-    Error::new(ErrorKind::Internal, format!("kv has no operation '{operation}'"))
 }
 
 impl Workload for KvWorkload {
@@ -125,8 +123,8 @@ impl Workload for KvWorkload {
         match operation {
             READ => Ok(Box::new(Read::new(&self.store, client))),
             WRITE => Ok(Box::new(Write::new(&self.store, client))),
-            COUNT => Ok(Box::new(Count::new(&self.store))),
-            _ => Err(no_operation(operation)),
+            COUNT => Ok(Box::new(Count::new(&self.store.added))),
+            _ => Err(no_operation(INFO.name, operation)),
         }
     }
 

@@ -20,6 +20,7 @@ mod steps;
 mod transaction;
 mod workload;
 
+use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use declared::Declared;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -36,29 +37,14 @@ const TRANSACTION: &str = "transaction";
 const REQUESTS: u64 = 1_000_000;
 
 static AXES: [AxisInfo; 3] = [
+    CLIENTS,
+    STATEMENT,
     AxisInfo {
-        name: "clients",
-        help: "clients at work at the same time",
-        kind: AxisKind::Count { least: 1, most: 100_000 },
-        default: &["1"],
-    },
-    AxisInfo {
-        name: "statement",
-        help: "when statements are prepared",
-        kind: AxisKind::Choice(&[
-            ("once", "once for each connection"),
-            ("per-request", "anew for every request"),
-        ]),
-        default: &["once"],
-    },
-    AxisInfo {
-        name: "connection",
-        help: "how long a connection lives",
         kind: AxisKind::Choice(&[
             ("kept", "each client keeps its own"),
             ("per-request", "opened and closed for every transaction"),
         ]),
-        default: &["kept"],
+        ..CONNECTION
     },
 ];
 

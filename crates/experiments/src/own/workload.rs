@@ -5,6 +5,7 @@ use super::evaluate::{Datum, Scope, whole};
 use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::OwnTransaction;
+use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
@@ -150,9 +151,9 @@ impl OwnWorkload {
     pub(super) fn new(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<Self> {
         Ok(Self {
             shared: Arc::new(Shared::new(declared, dataset)?),
-            clients: cell.number("clients")? as usize,
+            clients: axes::clients(cell)?,
             prepare_once: cell.word("statement")? == "once",
-            connection_per_request: cell.word("connection")? == "per-request",
+            connection_per_request: axes::connection_per_request(cell)?,
         })
     }
 

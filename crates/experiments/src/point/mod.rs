@@ -11,6 +11,7 @@ mod workload;
 
 pub(crate) use workload::PointWorkload;
 
+use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -25,33 +26,6 @@ pub(crate) struct PointWrite;
 const READ: &str = "read";
 /// The name of the operation that changes a row.
 const WRITE: &str = "write";
-
-pub(crate) const CLIENTS: AxisInfo = AxisInfo {
-    name: "clients",
-    help: "clients at work at the same time",
-    kind: AxisKind::Count { least: 1, most: 100_000 },
-    default: &["1"],
-};
-
-const STATEMENT: AxisInfo = AxisInfo {
-    name: "statement",
-    help: "when statements are prepared",
-    kind: AxisKind::Choice(&[
-        ("once", "once for each connection"),
-        ("per-request", "anew for every request"),
-    ]),
-    default: &["once"],
-};
-
-const CONNECTION: AxisInfo = AxisInfo {
-    name: "connection",
-    help: "how long a connection lives",
-    kind: AxisKind::Choice(&[
-        ("kept", "each client keeps its own"),
-        ("per-request", "opened and closed for every request"),
-    ]),
-    default: &["kept"],
-};
 
 const PIPELINE: AxisInfo = AxisInfo {
     name: "pipeline",

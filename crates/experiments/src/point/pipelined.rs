@@ -3,13 +3,14 @@
 
 use super::store::{LOADED, Store};
 use super::transaction::{Keys, one_changed};
+use crate::defect::no_session;
 use crate::fill::text;
 use crate::parameters::recycle;
+use kurabe_core::Result;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::Rng;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Batch {
         fill: impl FnOnce(&mut Vec<Value<'v>>) -> Result<()>,
     ) -> Result<()> {
         let Some(prepared) = &self.prepared else {
-            return Err(Error::new(ErrorKind::Internal, "the transaction has no session"));
+            return Err(no_session());
         };
         let mut parameters: Vec<Value<'v>> = std::mem::take(&mut self.parameters);
         let done =

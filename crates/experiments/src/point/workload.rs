@@ -4,6 +4,7 @@ use super::pipelined::{ReadMany, WriteMany};
 use super::store::{LENGTH, Store};
 use super::transaction::{Keys, Read, Write};
 use super::{READ, WRITE};
+use crate::axes;
 use crate::fill::{REQUEST_ROWS, sample};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
@@ -66,7 +67,7 @@ impl PointWorkload {
             needs_statements: bind != Bind::Once,
             pool: None,
             pipeline,
-            connection_per_request: cell.word("connection")? == "per-request",
+            connection_per_request: axes::connection_per_request(cell)?,
             writes,
             footprint: None,
             base: AtomicU64::new(0),
@@ -78,12 +79,12 @@ impl PointWorkload {
         let name = format!("kurabe_{}_{name}", dataset.slot);
         Ok(Self {
             store: Arc::new(Store::new(name, dataset.seed, dataset.records)),
-            clients: cell.number("clients")? as usize,
+            clients: axes::clients(cell)?,
             bind,
             needs_statements: bind != Bind::InOne,
             pool: None,
             pipeline: 1,
-            connection_per_request: cell.word("connection")? == "per-request",
+            connection_per_request: axes::connection_per_request(cell)?,
             writes: false,
             footprint: None,
             base: AtomicU64::new(0),
@@ -236,10 +237,7 @@ mod tests {
 
     fn workload(clients: &str, records: u64) -> Result<Box<dyn Workload>> {
         let experiment = super::super::PointWrite;
-        let cell = Cell::new(experiment.info().axes.iter().map(|axis| {
-            let text = if axis.name == "clients" { clients } else { axis.default[0] };
-            (axis.name.to_owned(), axis.parse(text).unwrap())
-        }));
+        let cell = experiment.info().baseline(&[("clients", clients)]).unwrap();
         experiment.workload(&cell, &Dataset { seed: 1, records: Some(records), slot: 3 })
     }
 
@@ -253,12 +251,7 @@ mod tests {
 
     #[test]
     fn the_last_version_of_a_row_is_that_of_its_last_draw() {
-        let cell = Cell::new([
-            ("clients".to_owned(), kurabe_core::axis::AxisValue::Number(2)),
-            ("statement".to_owned(), kurabe_core::axis::AxisValue::Word("once".to_owned())),
-            ("connection".to_owned(), kurabe_core::axis::AxisValue::Word("kept".to_owned())),
-            ("pipeline".to_owned(), kurabe_core::axis::AxisValue::Number(1)),
-        ]);
+        let cell = super::super::WRITE_INFO.baseline(&[("clients", "2")]).unwrap();
         let dataset = Dataset { seed: 1, records: Some(10), slot: 0 };
         let workload = PointWorkload::new(&super::super::WRITE_INFO, &cell, &dataset).unwrap();
         workload.base.store(VERSIONS, Ordering::Relaxed);

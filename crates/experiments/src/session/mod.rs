@@ -8,6 +8,7 @@ mod store;
 mod transaction;
 mod workload;
 
+use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -72,29 +73,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["text"],
         },
         AxisInfo {
-            name: "statement",
-            help: "when statements are prepared",
             kind: AxisKind::Choice(&[
                 ("once", "once for each connection"),
                 ("per-request", "anew for every request, as in the original"),
             ]),
-            default: &["once"],
+            ..STATEMENT
         },
-        AxisInfo {
-            name: "connection",
-            help: "how long a connection lives",
-            kind: AxisKind::Choice(&[
-                ("kept", "each client keeps its own"),
-                ("per-request", "opened and closed for every request"),
-            ]),
-            default: &["kept"],
-        },
-        AxisInfo {
-            name: "clients",
-            help: "clients at work at the same time",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["1"],
-        },
+        CONNECTION,
+        CLIENTS,
     ],
     operations: &[
         OperationInfo {

@@ -2,7 +2,9 @@
 
 use super::store::{Layout, Store};
 use super::transaction::{Answer, Read, Write};
-use super::{READ, WRITE};
+use super::{INFO, READ, WRITE};
+use crate::axes;
+use crate::defect::no_operation;
 use crate::ident::Ident;
 use crate::pieces;
 use kurabe_core::axis::Cell;
@@ -57,9 +59,9 @@ impl SessionWorkload {
             data,
             store,
             records,
-            clients: cell.number("clients")? as usize,
+            clients: axes::clients(cell)?,
             prepare_once: cell.word("statement")? == "once",
-            connection_per_request: cell.word("connection")? == "per-request",
+            connection_per_request: axes::connection_per_request(cell)?,
             stored_bytes: payload,
         };
         workload.stored_bytes = workload.sample_stored_bytes()?;
@@ -241,12 +243,7 @@ impl Workload for SessionWorkload {
             READ => {
                 Box::new(Read::new(&self.store, &self.read_from, self.prepare_once, self.records, client)?)
             }
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::Internal,
-                    format!("session has no operation '{operation}'"),
-                ));
-            }
+            _ => return Err(no_operation(INFO.name, operation)),
         })
     }
 

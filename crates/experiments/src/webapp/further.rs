@@ -3,47 +3,12 @@
 use super::answer;
 use super::store::Store;
 use super::user::User;
-use crate::fill;
-use crate::kv::no_session;
+use crate::defect::no_session;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::Transaction;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
-
-/// How many lines the log has.
-pub(super) struct Count {
-    store: Arc<Store>,
-    rows: u64,
-}
-
-impl Count {
-    pub(super) fn new(store: &Arc<Store>) -> Self {
-        Self { store: Arc::clone(store), rows: 0 }
-    }
-}
-
-impl Transaction for Count {
-    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
-    }
-
-    fn draw(&mut self) {}
-
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let rows = fill::count(session, &self.store.log)?;
-        self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn answer(&self, out: &mut Vec<u8>) {
-        crate::answer::record(self.rows, &[], out);
-    }
-}
 
 /// What is shown by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

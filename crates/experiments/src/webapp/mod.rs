@@ -16,6 +16,8 @@ mod user;
 mod via;
 mod workload;
 
+use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
+use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -25,8 +27,6 @@ pub(crate) struct WebApplication;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
-/// The page on which an application says how many lines its log has.
-const COUNT: &str = "count";
 /// The page on which it shows a line of its log.
 const LOG: &str = "log";
 /// The page on which it shows a user.
@@ -42,21 +42,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             http://host:port,host:port, or --via). --records says how many users there are; how long each step took \
             stands beside the figures. After E7 of the published experiments (webapp.csv).",
     axes: &[
-        AxisInfo {
-            name: "clients",
-            help: "clients at work at the same time",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["1", "5", "10", "25", "50"],
-        },
-        AxisInfo {
-            name: "connection",
-            help: "how long a connection lives, to the database or to the application",
-            kind: AxisKind::Choice(&[
-                ("kept", "each client keeps its own"),
-                ("per-request", "opened and closed for every request"),
-            ]),
-            default: &["kept", "per-request"],
-        },
+        AxisInfo { default: &["1", "5", "10", "25", "50"], ..CLIENTS },
+        AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },
         AxisInfo {
             name: "postal-codes",
             help: "how many postal codes there are, or a file of real ones",
@@ -89,6 +76,6 @@ impl Experiment for WebApplication {
     }
 
     fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(via::ViaWorkload::new(cell)?))
+        Ok(Box::new(ViaWorkload::new(cell, via::WebPages::new(cell))?))
     }
 }

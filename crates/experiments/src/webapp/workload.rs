@@ -1,16 +1,19 @@
 //! A cell of the web application on a database as the engine sees it: load, transaction, check.
 
 use super::draws::Draws;
-use super::further::{Count, Show, Shown};
+use super::further::{Show, Shown};
 use super::store::{ROW_BYTES, Store};
 use super::transaction::Request;
-use super::{COUNT, LOG, REQUEST, USER};
+use super::{INFO, LOG, REQUEST, USER};
+use crate::axes;
+use crate::count::{COUNT, Count};
+use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, sample};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +45,7 @@ impl WebWorkload {
                 "each client changes users of its own, and there are {users} for {clients} clients"
             )));
         }
-        let connection_per_request = cell.word("connection")? == "per-request";
+        let connection_per_request = axes::connection_per_request(cell)?;
         Ok(Self { store, clients: clients as usize, connection_per_request, base: AtomicU64::new(0) })
     }
 
@@ -147,10 +150,10 @@ impl Workload for WebWorkload {
                 let base = self.base.load(Ordering::Relaxed);
                 Ok(Box::new(Request::new(store, bind, base, client)))
             }
-            COUNT => Ok(Box::new(Count::new(store))),
+            COUNT => Ok(Box::new(Count::new(&store.log))),
             LOG => Ok(Box::new(Show::new(store, Shown::Line))),
             USER => Ok(Box::new(Show::new(store, Shown::User))),
-            _ => Err(no_operation(operation)),
+            _ => Err(no_operation(INFO.name, operation)),
         }
     }
 
@@ -179,9 +182,4 @@ impl Workload for WebWorkload {
         read += self.store.read_users_back(session, sample(&versions).copied())?;
         Ok(Checked { writes_counted: acknowledged, records_read_back: read })
     }
-}
-
-/// An operation that the experiment does not have.
-pub(super) fn no_operation(operation: &str) -> Error {
-    Error::new(ErrorKind::Internal, format!("webapp has no operation '{operation}'"))
 }

@@ -1,0 +1,62 @@
+//! The page that says how many rows were added: by it a client holds an application to what it acknowledged.
+
+use crate::{answer, fill};
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Session;
+use kurabe_core::experiment::Transaction;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// The last part of its path.
+pub(crate) const COUNT: &str = "count";
+
+/// How many rows a collection has. No operation: it is served beside those that are measured.
+pub(crate) struct Count {
+    collection: Arc<Collection>,
+    rows: u64,
+}
+
+impl Count {
+    pub(crate) fn new(collection: &Arc<Collection>) -> Self {
+        Self { collection: Arc::clone(collection), rows: 0 }
+    }
+}
+
+impl Transaction for Count {
+    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
+        Ok(())
+    }
+
+    fn draw(&mut self) {}
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let rows = fill::count(session, &self.collection)?;
+        self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn answer(&self, out: &mut Vec<u8>) {
+        answer::record(self.rows, &[], out);
+    }
+}
+
+/// The number on such a page; `None` where there is none.
+///
+/// # Errors
+/// The application's error, or [`Mismatch`](ErrorKind::Mismatch) where what it answers is no number.
+pub(crate) fn ask(session: &mut dyn Session, page: &str) -> Result<Option<u64>> {
+    let mut out = Vec::new();
+    match session.ask(page, false, &mut out) {
+        Ok(()) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::NotFound) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    }
+    let rows = std::str::from_utf8(&out).ok().and_then(|text| text.trim_end().parse().ok());
+    rows.map(Some).ok_or_else(|| Error::mismatch("the application's count is not a number"))
+}

@@ -1,0 +1,14 @@
+//! What only a defect of the caller leads to.
+
+use kurabe_core::{Error, ErrorKind};
+
+/// A transaction that was not attached.
+#[cold]
+pub(crate) fn no_session() -> Error {
+    Error::new(ErrorKind::Internal, "the transaction has no session")
+}
+
+/// An operation that the experiment does not have.
+pub(crate) fn no_operation(experiment: &str, operation: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("{experiment} has no operation '{operation}'"))
+}
