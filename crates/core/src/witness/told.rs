@@ -1,0 +1,151 @@
+//! What an engine tells at one moment, and what came of it within a trial.
+
+use super::{EngineCount, MOST, Meter, StatementUse};
+use serde::{Deserialize, Serialize};
+
+/// What was read at one moment: counters that only ever rise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The counters.
+    pub counts: Vec<EngineCount>,
+    /// What is told of each statement.
+    pub statements: Vec<StatementUse>,
+    /// What is not told.
+    pub not_told: Vec<NotTold>,
+}
+
+/// What the engine was asked and did not tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotTold {
+    /// What: one of our words, or the engine's.
+    pub what: String,
+    /// Why, as a clause.
+    pub why: String,
+}
+
+/// What the engine said of a trial, as it is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineUse {
+    /// What came to its counters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<EngineCount>,
+    /// The statements that took the most time, the first first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUse>,
+    /// What it was asked and did not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_told: Vec<NotTold>,
+    /// Why its sessions were not looked at, as a clause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_looked: Option<String>,
+}
+
+impl EngineUse {
+    /// A trial of which the engine says nothing, for this reason.
+    pub fn silent(why: &str) -> Self {
+        let not_told = vec![NotTold { what: "anything".to_owned(), why: why.to_owned() }];
+        Self { not_told, not_looked: Some(why.to_owned()), ..Self::default() }
+    }
+
+    /// Adds what came to the counters between two readings.
+    pub fn add(&mut self, then: &Reading, now: Reading) {
+        for count in now.counts {
+            let same = |old: &&EngineCount| old.what == count.what && old.from == count.from;
+            match then.counts.iter().find(same).map(|old| count.value.checked_sub(old.value)) {
+                Some(Some(value)) => self.counts.push(EngineCount { value, ..count }),
+                Some(None) => self.refuse(count.from, "it was set back meanwhile"),
+                None => self.refuse(count.from, "it was told only once"),
+            }
+        }
+        for statement in now.statements {
+            let old = then.statements.iter().find(|old| old.text == statement.text);
+            let past = |now: u64, then: fn(&StatementUse) -> u64| now.saturating_sub(old.map_or(0, then));
+            let used = StatementUse {
+                calls: past(statement.calls, |s| s.calls),
+                time_ns: past(statement.time_ns, |s| s.time_ns),
+                rows_examined: statement
+                    .rows_examined
+                    .map(|rows| past(rows, |s| s.rows_examined.unwrap_or(0))),
+                rows: past(statement.rows, |s| s.rows),
+                text: statement.text,
+            };
+            if used.calls > 0 {
+                self.statements.push(used);
+            }
+        }
+        self.statements.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
+        self.statements.truncate(MOST);
+        for untold in then.not_told.iter().cloned().chain(now.not_told) {
+            if !self.not_told.contains(&untold) {
+                self.not_told.push(untold);
+            }
+        }
+    }
+
+    fn refuse(&mut self, what: String, why: &str) {
+        self.not_told.push(NotTold { what, why: why.to_owned() });
+    }
+
+    /// What came to a counter, where it was told.
+    pub fn of(&self, what: Meter) -> Option<&EngineCount> {
+        self.counts.iter().find(|count| count.what == what)
+    }
+
+    /// Takes out what tells the engine.
+    pub(crate) fn without_names(&mut self) {
+        for count in &mut self.counts {
+            count.from.clear();
+        }
+        self.statements.clear();
+        self.not_told.clear();
+        if let Some(why) = &mut self.not_looked {
+            "withheld".clone_into(why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::witness::Reach;
+
+    fn count(what: Meter, value: u64) -> EngineCount {
+        EngineCount::new(what, value, what.word(), Reach::Server)
+    }
+
+    #[test]
+    fn what_came_to_a_counter_is_what_it_rose_by_and_one_that_fell_is_not_told() {
+        let then = Reading {
+            counts: vec![count(Meter::LogBytes, 100), count(Meter::Evictions, 9)],
+            ..Reading::default()
+        };
+        let now = Reading {
+            counts: vec![count(Meter::LogBytes, 175), count(Meter::Evictions, 3), count(Meter::LockWaits, 1)],
+            ..Reading::default()
+        };
+        let mut used = EngineUse::default();
+        used.add(&then, now);
+        assert_eq!(used.counts, vec![count(Meter::LogBytes, 75)]);
+        let untold: Vec<&str> = used.not_told.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(untold, ["evictions", "lock waits"]);
+    }
+
+    #[test]
+    fn statements_count_from_the_first_reading_on_and_the_longest_comes_first() {
+        let statement = |text: &str, calls, time_ns| StatementUse {
+            text: text.to_owned(),
+            calls,
+            time_ns,
+            rows_examined: Some(calls),
+            rows: calls,
+        };
+        let then = Reading { statements: vec![statement("old", 5, 50)], ..Reading::default() };
+        let now = Reading {
+            statements: vec![statement("old", 7, 80), statement("new", 1, 90), statement("none", 0, 0)],
+            ..Reading::default()
+        };
+        let mut used = EngineUse::default();
+        used.add(&then, now);
+        assert_eq!(used.statements, vec![statement("new", 1, 90), statement("old", 2, 30)]);
+    }
+}
