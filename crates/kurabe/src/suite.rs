@@ -11,21 +11,21 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::{cache, own, registry};
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toml::{Table, Value};
 use until::percentage;
+use words::{arrivals, known, parse_requests, several, word, words};
 
+mod turns;
 pub(crate) mod until;
+mod words;
 
 /// Rounds unless asked otherwise. Intervals widen fast below: with five, a difference of 20 % at 3 % noise would often
 /// stay open among forty comparisons; with six it is found.
 const ROUNDS: u32 = 6;
 /// The time of a whole run for each target, where nothing else is said.
 const BUDGET: Duration = Duration::from_secs(40);
-/// How long a turn may be.
-const TURNS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 
 /// What was asked for, where anything was.
 #[derive(Debug, Default)]
@@ -227,7 +227,7 @@ impl Request {
                 Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
             );
         }
-        self.check_turns(rounds, open)?;
+        let turn = self.turn(rounds, open)?;
         let operations: Vec<String> = info
             .operations
             .iter()
@@ -273,94 +273,15 @@ impl Request {
             cache,
             own: self.own.clone(),
             until,
-            turn_ns: self.turns.map(|turn| turn.as_nanos() as u64),
+            turn_ns: turn.map(|turn| turn.as_nanos() as u64),
         })
     }
-
-    fn check_turns(&self, rounds: u64, open: bool) -> Result<()> {
-        let Some(turn) = self.turns else { return Ok(()) };
-        if !TURNS.contains(&turn) {
-            return Err(
-                Error::usage("--turns is out of range").hint("from 1ms to 10s; 20ms is a good choice")
-            );
-        }
-        if open {
-            return Err(Error::usage("--turns does not go with --rate").hint(
-                "in an open loop transactions are due at all times, and not in a trial's turns alone",
-            ));
-        }
-        if rounds < 3 {
-            return Err(Error::usage(format!("--turns takes 3 rounds at least, not {rounds}"))
-                .hint("in the first round trials are made one after the other and watched"));
-        }
-        Ok(())
-    }
-}
-
-/// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
-fn several(text: &str) -> Result<String> {
-    const SCHEME: &str = "http://";
-    let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(text.to_owned()) };
-    let split = |part: &'_ str| {
-        let (host, path) = part.split_once('/').unwrap_or((part, ""));
-        (host.to_owned(), path.trim_matches('/').to_owned())
-    };
-    let parts: Vec<(String, String)> = rest.split(&format!(",{SCHEME}")).map(split).collect();
-    let [(_, path), others @ ..] = parts.as_slice() else { return Ok(text.to_owned()) };
-    if others.is_empty() {
-        return Ok(text.to_owned());
-    }
-    if others.iter().any(|(_, other)| other != path) {
-        return Err(Error::usage("several applications before one database have one path")
-            .hint("write http://host:port,http://host:port"));
-    }
-    let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
-    Ok(format!("{SCHEME}{}/{path}", hosts.join(",")).trim_end_matches('/').to_owned())
 }
 
 /// A seed that differs from run to run, short enough to be typed again.
 fn seed_of_the_clock() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
-}
-
-/// `5000` for every operation, or `write=1000,read=10000`.
-fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
-    let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
-    let number = |text: &str| match units::parse_count(text)? {
-        0 => Err(Error::usage("0 requests measure nothing").hint("write at least 1")),
-        n => Ok(n),
-    };
-    if !text.contains('=') {
-        let n = number(text)?;
-        return Ok(names.iter().map(|name| ((*name).to_owned(), n)).collect());
-    }
-    text.split(',')
-        .map(|part| {
-            let (name, n) = part.split_once('=').ok_or_else(|| {
-                Error::usage(format!("'{part}' is not operation=N"))
-                    .hint(format!("operations: {}", names.join(", ")))
-            })?;
-            known(name.trim(), &names, "operation")?;
-            Ok((name.trim().to_owned(), number(n)?))
-        })
-        .collect()
-}
-
-fn arrivals(name: &str) -> Result<Arrivals> {
-    Arrivals::of(name).ok_or_else(|| {
-        Error::usage(format!("--arrivals: there is no '{name}'"))
-            .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
-    })
-}
-
-fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
-    if names.contains(&name) {
-        return Ok(());
-    }
-    let hint = units::nearest(name, names)
-        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
 }
 
 const KEYS: [&str; 18] = [
@@ -463,22 +384,6 @@ fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
         .map(|name| DurabilityClass::parse(&word(name, "durability")?).map_err(|e| e.context("durability")))
         .transpose()?;
     Ok(request)
-}
-
-fn word(value: &Value, key: &str) -> Result<String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Integer(n) => Ok(n.to_string()),
-        Value::Float(n) => Ok(n.to_string()),
-        _ => Err(Error::usage(format!("'{key}' is neither a text nor a number"))),
-    }
-}
-
-fn words(value: &Value, key: &str) -> Result<Vec<String>> {
-    match value {
-        Value::Array(values) => values.iter().map(|value| word(value, key)).collect(),
-        single => Ok(vec![word(single, key)?]),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The command line, made from the registries: an experiment's axes are its options.
 
 mod app;
+mod observe;
 mod report;
 mod run;
 mod truth;
@@ -58,7 +59,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
-        .subcommand(crate::commands::observe::command())
+        .subcommand(observe::command())
         .subcommand(truth::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; without a name, lists all runs").arg(

@@ -6,7 +6,7 @@ mod doctor;
 mod execute;
 mod join;
 mod list;
-pub(crate) mod observe;
+mod observe;
 mod report;
 mod run;
 mod settle;

@@ -1,0 +1,83 @@
+//! What users write, on the command line or in a suite file, made into values.
+
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::load::Arrivals;
+use kurabe_core::{Error, Result, units};
+use std::collections::BTreeMap;
+use toml::Value;
+
+/// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
+pub(super) fn several(text: &str) -> Result<String> {
+    const SCHEME: &str = "http://";
+    let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(text.to_owned()) };
+    let split = |part: &'_ str| {
+        let (host, path) = part.split_once('/').unwrap_or((part, ""));
+        (host.to_owned(), path.trim_matches('/').to_owned())
+    };
+    let parts: Vec<(String, String)> = rest.split(&format!(",{SCHEME}")).map(split).collect();
+    let [(_, path), others @ ..] = parts.as_slice() else { return Ok(text.to_owned()) };
+    if others.is_empty() {
+        return Ok(text.to_owned());
+    }
+    if others.iter().any(|(_, other)| other != path) {
+        return Err(Error::usage("several applications before one database have one path")
+            .hint("write http://host:port,http://host:port"));
+    }
+    let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
+    Ok(format!("{SCHEME}{}/{path}", hosts.join(",")).trim_end_matches('/').to_owned())
+}
+
+/// `5000` for every operation, or `write=1000,read=10000`.
+pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
+    let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    let number = |text: &str| match units::parse_count(text)? {
+        0 => Err(Error::usage("0 requests measure nothing").hint("write at least 1")),
+        n => Ok(n),
+    };
+    if !text.contains('=') {
+        let n = number(text)?;
+        return Ok(names.iter().map(|name| ((*name).to_owned(), n)).collect());
+    }
+    text.split(',')
+        .map(|part| {
+            let (name, n) = part.split_once('=').ok_or_else(|| {
+                Error::usage(format!("'{part}' is not operation=N"))
+                    .hint(format!("operations: {}", names.join(", ")))
+            })?;
+            known(name.trim(), &names, "operation")?;
+            Ok((name.trim().to_owned(), number(n)?))
+        })
+        .collect()
+}
+
+pub(super) fn arrivals(name: &str) -> Result<Arrivals> {
+    Arrivals::of(name).ok_or_else(|| {
+        Error::usage(format!("--arrivals: there is no '{name}'"))
+            .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
+    })
+}
+
+pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let hint = units::nearest(name, names)
+        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
+    Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
+}
+
+pub(super) fn word(value: &Value, key: &str) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(n) => Ok(n.to_string()),
+        Value::Float(n) => Ok(n.to_string()),
+        _ => Err(Error::usage(format!("'{key}' is neither a text nor a number"))),
+    }
+}
+
+pub(super) fn words(value: &Value, key: &str) -> Result<Vec<String>> {
+    match value {
+        Value::Array(values) => values.iter().map(|value| word(value, key)).collect(),
+        single => Ok(vec![word(single, key)?]),
+    }
+}
