@@ -16,6 +16,7 @@ use super::errors;
 use super::http::Client;
 use super::session::{Buffers, Work};
 use super::table::Table;
+use crate::ours;
 use crate::sql::{MARKER, marker};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Namespace;
@@ -67,11 +68,7 @@ impl CouchHouse {
 
     /// Whether the marker knows the name; and that nobody else's database of that name exists.
     fn known(&mut self, name: &str) -> Result<bool> {
-        if !Collection::name_is_ours(name) || name == MARKER {
-            let message = format!("'{name}' is not a name for a collection of Kurabe's");
-            return Err(Error::new(ErrorKind::NotOurs, message)
-                .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"));
-        }
+        ours::check_name(name, &[MARKER])?;
         let known = self.list()?.iter().any(|entry| entry == name);
         let path = self.client.config().path(name);
         if !known && self.exists(&path)? {

@@ -9,6 +9,7 @@
 //! of this process renews it on a connection of its own. Whoever dies lets go within that minute.
 
 use super::protocol::Client;
+use crate::ours;
 use crate::wire::{Peer, Place, Stream};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Namespace;
@@ -192,11 +193,7 @@ fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
 }
 
 fn check_name(name: &str) -> Result<()> {
-    if Collection::name_is_ours(name) && ![MARKER, CLAIM].contains(&name.as_bytes()) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
-        .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+    ours::check_name(name, &[MARKER, CLAIM])
 }
 
 fn new_generation(before: u64) -> u64 {

@@ -1,18 +1,10 @@
-//! Values: the fields of a row that are not its key, one after the other.
-//!
-//! Each field is a mark and what follows it: `0` no value; `1` a whole number, `2` a moment, both of eight bytes; `3`
-//! text or bytes, with their length in four bytes before them. Numbers are little-endian. A row of one field has its
-//! mark and length too, so that a value which was cut or is not ours is told from one that is.
+//! Values: the fields of a row that are not its key, packed, also where there is but one.
 
 use super::protocol::Client;
+use crate::packed::{self, LONGEST, bytes_of};
 use crate::wire::Peer;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-
-const NULL: u8 = 0;
-const INT: u8 = 1;
-const TIME: u8 = 2;
-const BYTES: u8 = 3;
 
 /// A row's value in three parts: what comes before its longest field, that field's own bytes, and what comes after.
 pub(super) struct Packed<'a> {
@@ -27,46 +19,23 @@ pub(super) fn pack<'a>(
     fields: impl Iterator<Item = Value<'a>> + Clone,
 ) -> Result<Packed<'a>> {
     out.clear();
-    let length = |value: &Value<'_>| bytes(value).map_or(0, <[u8]>::len);
+    let length = |value: &Value<'_>| bytes_of(value).map_or(0, <[u8]>::len);
     let longest =
         fields.clone().enumerate().max_by_key(|(_, value)| length(value)).map(|(position, _)| position);
     let mut packed = Packed { middle: &[], split: 0 };
     for (position, value) in fields.enumerate() {
-        match value {
-            Value::Null => out.push(NULL),
-            Value::Int(n) => push(out, INT, &n.to_le_bytes()),
-            Value::Time(n) => push(out, TIME, &n.to_le_bytes()),
-            Value::Text(text) => put_bytes(out, &mut packed, text.as_bytes(), longest == Some(position))?,
-            Value::Bytes(bytes) => put_bytes(out, &mut packed, bytes, longest == Some(position))?,
+        if length(&value) > LONGEST {
+            return Err(Error::new(ErrorKind::Limit, "memcached: a value of more than 4 GB"));
+        }
+        match packed::push(out, &value) {
+            Some(bytes) if longest == Some(position) => {
+                packed.middle = bytes;
+                packed.split = out.len();
+            }
+            bytes => out.extend_from_slice(bytes.unwrap_or_default()),
         }
     }
     Ok(packed)
-}
-
-fn push(out: &mut Vec<u8>, mark: u8, rest: &[u8]) {
-    out.push(mark);
-    out.extend_from_slice(rest);
-}
-
-fn put_bytes<'a>(out: &mut Vec<u8>, packed: &mut Packed<'a>, bytes: &'a [u8], apart: bool) -> Result<()> {
-    let length = u32::try_from(bytes.len())
-        .map_err(|_| Error::new(ErrorKind::Limit, "memcached: a value of more than 4 GB"))?;
-    push(out, BYTES, &length.to_le_bytes());
-    if apart {
-        packed.middle = bytes;
-        packed.split = out.len();
-    } else {
-        out.extend_from_slice(bytes);
-    }
-    Ok(())
-}
-
-fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
-    match value {
-        Value::Text(text) => Some(text.as_bytes()),
-        Value::Bytes(bytes) => Some(bytes),
-        _ => None,
-    }
 }
 
 /// Receives a value of `total` bytes that holds `width` fields, and appends those `wanted` (in rising order) to the
@@ -79,7 +48,7 @@ pub(super) fn receive<S: Peer>(
     out: &mut Reply,
 ) -> Result<()> {
     let mut left = total as usize;
-    let whole = fields(client, &mut left, width, wanted, out)?;
+    let whole = packed::read(&mut client.wire, &mut left, width, wanted, out)?;
     client.wire.skip(left)?;
     client.end_value()?;
     if whole && left == 0 {
@@ -89,59 +58,6 @@ pub(super) fn receive<S: Peer>(
     Err(Error::mismatch(format!(
         "memcached holds a value of {total} bytes that is not a whole row of Kurabe's"
     )))
-}
-
-/// `false` where the value does not have the form described above.
-fn fields<S: Peer>(
-    client: &mut Client<S>,
-    left: &mut usize,
-    width: usize,
-    wanted: &[usize],
-    out: &mut Reply,
-) -> Result<bool> {
-    for position in 0..width {
-        let Some([mark]) = take::<1, _>(client, left)? else { return Ok(false) };
-        let wanted = wanted.contains(&position);
-        match mark {
-            NULL if wanted => out.push_null(),
-            NULL => {}
-            INT | TIME => {
-                let Some(number) = take::<8, _>(client, left)? else { return Ok(false) };
-                let number = i64::from_le_bytes(number);
-                match (wanted, mark) {
-                    (false, _) => {}
-                    (true, INT) => out.push_int(number),
-                    (true, _) => out.push_time(number),
-                }
-            }
-            BYTES => {
-                let Some(length) = take::<4, _>(client, left)? else { return Ok(false) };
-                let length = u32::from_le_bytes(length) as usize;
-                if length > *left {
-                    return Ok(false);
-                }
-                if wanted {
-                    out.push_bytes_with(|bytes| client.wire.take_into(length, bytes))?;
-                } else {
-                    client.wire.skip(length)?;
-                }
-                *left -= length;
-            }
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// The next `N` bytes, where the value has so many left.
-fn take<const N: usize, S: Peer>(client: &mut Client<S>, left: &mut usize) -> Result<Option<[u8; N]>> {
-    if *left < N {
-        return Ok(None);
-    }
-    let bytes = client.wire.peek(N)?.first_chunk::<N>().copied();
-    client.wire.consume(N);
-    *left -= N;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 use super::link::{Link, Shared};
 use super::plan::name;
 use super::session::{exists, number};
+use crate::ours;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{ConnectOptions, Namespace};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -39,11 +40,7 @@ impl MongoHouse {
     }
 
     fn known(&mut self, name: &str) -> Result<bool> {
-        if !Collection::name_is_ours(name) || name == MARKER {
-            let message = format!("'{name}' is not a name for a collection of Kurabe's");
-            return Err(Error::new(ErrorKind::NotOurs, message)
-                .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"));
-        }
+        ours::check_name(name, &[MARKER])?;
         let known = self.list()?.iter().any(|entry| entry == name);
         if !known && exists(&mut self.link, name)? {
             let message = format!("mongodb: collection {name} exists and was not made by Kurabe");

@@ -3,6 +3,7 @@
 use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
+use crate::client;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -40,11 +41,7 @@ impl Config {
     ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url)?;
-        let wrapped = match url.option("client") {
-            None | Some("lean") => false,
-            Some("driver") => true,
-            Some(other) => return Err(usage(format!("client={other} is unknown")).hint("lean or driver")),
-        };
+        let wrapped = client::is_wrapped(url)?;
         let engine = url.option("engine").map(ToOwned::to_owned);
         if let Some(name) = &engine
             && (name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))

@@ -21,6 +21,7 @@ use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query, Supports};
+use crate::wire::tls;
 use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
@@ -45,14 +46,8 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "mysql://[user[:password]@][host][:port]/database",
     options: &[
         OptionInfo { name: "socket", help: "path of the server's Unix socket, instead of TCP" },
-        OptionInfo {
-            name: "tls",
-            help: "off (default), require (encrypted), verify (certificate checked too)",
-        },
-        OptionInfo {
-            name: "ca",
-            help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
-        },
+        tls::OPTION,
+        tls::CA,
         OptionInfo {
             name: "engine",
             help: "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",

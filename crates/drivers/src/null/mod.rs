@@ -9,6 +9,7 @@ mod session;
 mod table;
 
 use crate::info::DriverInfo;
+use crate::ours;
 use crate::sql::MARKER;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{
@@ -123,10 +124,7 @@ struct House {
 
 impl House {
     fn check(name: &str) -> Result<()> {
-        if Collection::name_is_ours(name) && name != MARKER {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's")))
+        ours::check_name(name, &[MARKER])
     }
 
     fn claimed(&self) -> std::sync::MutexGuard<'_, Option<String>> {

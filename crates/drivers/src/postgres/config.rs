@@ -3,6 +3,7 @@
 use super::passfile;
 use crate::account;
 use crate::charset::Charset;
+use crate::client;
 use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
@@ -47,11 +48,7 @@ impl Config {
     ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url)?;
-        let wrapped = match url.option("client") {
-            None | Some("lean") => false,
-            Some("driver") => true,
-            Some(other) => return Err(usage(format!("client={other} is unknown")).hint("lean or driver")),
-        };
+        let wrapped = client::is_wrapped(url)?;
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
             .user

@@ -19,6 +19,7 @@ use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::sql::{self, Dialect, SqlNamespace};
 use crate::wire::link::{LinkSession, Query};
+use crate::wire::tls;
 use config::Config;
 use kurabe_core::Result;
 use kurabe_core::driver::{
@@ -44,14 +45,8 @@ pub static INFO: DriverInfo = DriverInfo {
             help: "the server's Unix socket or the folder it is in, instead of TCP",
         },
         OptionInfo { name: "host", help: "as libpq has it: a host, or the folder of the Unix socket" },
-        OptionInfo {
-            name: "tls",
-            help: "off (default), require (encrypted), verify (certificate checked too)",
-        },
-        OptionInfo {
-            name: "ca",
-            help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
-        },
+        tls::OPTION,
+        tls::CA,
         OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
         charset::OPTION,
     ],

@@ -2,7 +2,7 @@
 
 use super::connect::{Greeting, lines};
 use super::protocol::{Client, Node};
-use super::value::PACKING;
+use crate::packed::PACKING;
 use crate::wire::Stream;
 use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{Error, Result};

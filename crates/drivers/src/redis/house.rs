@@ -12,6 +12,7 @@
 use super::config::Config;
 use super::connect;
 use super::protocol::{Client, Node};
+use crate::ours;
 use crate::wire::{Peer, Stream};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Namespace;
@@ -216,11 +217,7 @@ fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -
 }
 
 fn check_name(name: &str) -> Result<()> {
-    if Collection::name_is_ours(name) && ![MARKER, CLAIM].contains(&name) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
-        .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+    ours::check_name(name, &[MARKER, CLAIM])
 }
 
 /// The collections that the marker holds.

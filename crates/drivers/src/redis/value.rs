@@ -4,26 +4,16 @@
 //! moment (microseconds since 1970) in decimal digits. What Redis has not is a value that is none: it is written as
 //! [`NONE`], and bytes that begin like it have it once more before them.
 //!
-//! **Several** are packed one after the other: each a mark and what follows it. `0` no value; `1` a whole number, `2` a
-//! moment, both of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are
-//! little-endian.
+//! **Several** are packed one after the other.
 
-use crate::wire::push_number;
-use crate::wire::{Outbox, Peer, Wire};
+use crate::packed::{self, LONGEST, Source, bytes_of};
+use crate::wire::{Outbox, Peer, push_number};
 use kurabe_core::collection::FieldType;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// What stands for no value, and before bytes that begin with it.
 const NONE: &[u8; 8] = b"\0kurabe\0";
-
-const NULL: u8 = 0;
-const INT: u8 = 1;
-const TIME: u8 = 2;
-const BYTES: u8 = 3;
-
-/// The most bytes that packing adds to one field.
-pub(super) const PACKING: u64 = 9;
 
 /// The form that the rows of a collection have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +27,7 @@ pub(super) enum Form {
 impl Form {
     /// Refuses what cannot be written; to be asked before any of it is.
     pub(super) fn check<'a>(mut fields: impl Iterator<Item = Value<'a>>) -> Result<()> {
-        if fields.any(|field| bytes(&field).is_some_and(|bytes| bytes.len() > u32::MAX as usize)) {
+        if fields.any(|field| bytes_of(&field).is_some_and(|bytes| bytes.len() > LONGEST)) {
             return Err(Error::new(ErrorKind::Limit, "a value of more than 4 GB"));
         }
         Ok(())
@@ -48,14 +38,7 @@ impl Form {
     pub(super) fn length<'a>(self, fields: impl Iterator<Item = Value<'a>>) -> usize {
         match self {
             Self::One(_) => fields.map(|field| one_length(&field)).sum(),
-            Self::Packed(_) => fields
-                .map(|field| match field {
-                    Value::Null => 1,
-                    Value::Int(_) | Value::Time(_) => 9,
-                    Value::Text(text) => 5 + text.len(),
-                    Value::Bytes(bytes) => 5 + bytes.len(),
-                })
-                .sum(),
+            Self::Packed(_) => fields.map(|field| packed::length(&field)).sum(),
         }
     }
 
@@ -71,19 +54,16 @@ impl Form {
                 (Self::One(_), Value::Null) => out.text.extend_from_slice(NONE),
                 (Self::One(_), Value::Int(n) | Value::Time(n)) => push_signed(out.text, n),
                 (Self::One(_), Value::Text(_) | Value::Bytes(_)) => {
-                    let bytes = bytes_of(field);
+                    let bytes = bytes_of(&field).unwrap_or_default();
                     if bytes.starts_with(NONE) {
                         out.text.extend_from_slice(NONE);
                     }
                     out.value(bytes)?;
                 }
-                (Self::Packed(_), Value::Null) => out.text.push(NULL),
-                (Self::Packed(_), Value::Int(n)) => push(out.text, INT, &n.to_le_bytes()),
-                (Self::Packed(_), Value::Time(n)) => push(out.text, TIME, &n.to_le_bytes()),
-                (Self::Packed(_), Value::Text(_) | Value::Bytes(_)) => {
-                    let bytes = bytes_of(field);
-                    push(out.text, BYTES, &(bytes.len() as u32).to_le_bytes());
-                    out.value(bytes)?;
+                (Self::Packed(_), field) => {
+                    if let Some(bytes) = packed::push(out.text, &field) {
+                        out.value(bytes)?;
+                    }
                 }
             }
         }
@@ -103,7 +83,7 @@ impl Form {
         let mut left = total;
         let whole = match self {
             Self::One(kind) => one(from, &mut left, kind, !wanted.is_empty(), out)?,
-            Self::Packed(width) => packed(from, &mut left, width, wanted, out)?,
+            Self::Packed(width) => packed::read(from, &mut left, width, wanted, out)?,
         };
         if whole && left == 0 {
             return Ok(());
@@ -111,64 +91,6 @@ impl Form {
         from.skip(left)?;
         Err(Error::mismatch(format!("a value of {total} bytes is no row of the collection it is in")))
     }
-}
-
-/// Where a value is read from: the connection, or what was received before.
-pub(super) trait Source {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]>;
-    /// The next `n` of at most eight bytes, which stay.
-    fn look(&mut self, n: usize) -> Result<&[u8]>;
-    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()>;
-    fn skip(&mut self, n: usize) -> Result<()>;
-}
-
-impl<S: Peer> Source for Wire<S> {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(self.peek(N)?);
-        self.consume(N);
-        Ok(bytes)
-    }
-
-    fn look(&mut self, n: usize) -> Result<&[u8]> {
-        self.peek(n)
-    }
-
-    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
-        self.take_into(n, out)
-    }
-
-    fn skip(&mut self, n: usize) -> Result<()> {
-        Wire::skip(self, n)
-    }
-}
-
-impl Source for &[u8] {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (first, rest) = self.split_first_chunk::<N>().ok_or_else(short)?;
-        *self = rest;
-        Ok(*first)
-    }
-
-    fn look(&mut self, n: usize) -> Result<&[u8]> {
-        self.get(..n).ok_or_else(short)
-    }
-
-    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
-        let (first, rest) = self.split_at_checked(n).ok_or_else(short)?;
-        out.extend_from_slice(first);
-        *self = rest;
-        Ok(())
-    }
-
-    fn skip(&mut self, n: usize) -> Result<()> {
-        *self = self.get(n..).ok_or_else(short)?;
-        Ok(())
-    }
-}
-
-fn short() -> Error {
-    Error::new(ErrorKind::Internal, "a value was read beyond its end")
 }
 
 /// `false` where the value is none of that type.
@@ -218,62 +140,6 @@ fn one(
     Ok(true)
 }
 
-/// `false` where the value does not have the form described above.
-fn packed(
-    from: &mut impl Source,
-    left: &mut usize,
-    width: usize,
-    wanted: &[usize],
-    out: &mut Reply,
-) -> Result<bool> {
-    for position in 0..width {
-        let Some([mark]) = take::<1>(from, left)? else { return Ok(false) };
-        let wanted = wanted.contains(&position);
-        match mark {
-            NULL if wanted => out.push_null(),
-            NULL => {}
-            INT | TIME => {
-                let Some(number) = take::<8>(from, left)? else { return Ok(false) };
-                let number = i64::from_le_bytes(number);
-                match (wanted, mark) {
-                    (false, _) => {}
-                    (true, INT) => out.push_int(number),
-                    (true, _) => out.push_time(number),
-                }
-            }
-            BYTES => {
-                let Some(length) = take::<4>(from, left)? else { return Ok(false) };
-                let length = u32::from_le_bytes(length) as usize;
-                if length > *left {
-                    return Ok(false);
-                }
-                if wanted {
-                    out.push_bytes_with(|bytes| from.append(length, bytes))?;
-                } else {
-                    from.skip(length)?;
-                }
-                *left -= length;
-            }
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// The next `N` bytes, where the value has so many left.
-fn take<const N: usize>(from: &mut impl Source, left: &mut usize) -> Result<Option<[u8; N]>> {
-    if *left < N {
-        return Ok(None);
-    }
-    *left -= N;
-    from.bytes::<N>().map(Some)
-}
-
-fn push(out: &mut Vec<u8>, mark: u8, rest: &[u8]) {
-    out.push(mark);
-    out.extend_from_slice(rest);
-}
-
 fn one_length(value: &Value<'_>) -> usize {
     match value {
         Value::Null => NONE.len(),
@@ -282,7 +148,7 @@ fn one_length(value: &Value<'_>) -> usize {
             digits + usize::from(*n < 0)
         }
         Value::Text(_) | Value::Bytes(_) => {
-            let bytes = bytes_of(*value);
+            let bytes = bytes_of(value).unwrap_or_default();
             bytes.len() + if bytes.starts_with(NONE) { NONE.len() } else { 0 }
         }
     }
@@ -296,21 +162,10 @@ pub(super) fn push_signed(out: &mut Vec<u8>, value: i64) {
     push_number(out, value.unsigned_abs());
 }
 
-fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
-    match value {
-        Value::Text(text) => Some(text.as_bytes()),
-        Value::Bytes(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
-fn bytes_of(value: Value<'_>) -> &[u8] {
-    bytes(&value).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Wire;
     use crate::wire::script::Script;
     use proptest::prelude::*;
 

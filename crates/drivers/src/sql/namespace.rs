@@ -5,6 +5,7 @@
 
 use super::dialect::Dialect;
 use super::statement;
+use crate::ours;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Namespace;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -71,11 +72,7 @@ impl<H: House> SqlNamespace<H> {
 
     /// Refuses names that are not ours to give.
     fn check_name(name: &str) -> Result<()> {
-        if Collection::name_is_ours(name) && name != MARKER {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
-            .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+        ours::check_name(name, &[MARKER])
     }
 
     /// Whether the marker exists and knows the name; and that nobody else's table of that name exists.

@@ -2,6 +2,7 @@
 //!
 //! There is no `prefer`: a run must not be encrypted on one day and plain on another without saying so.
 
+use crate::info::OptionInfo;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use rustls::client::WebPkiServerVerifier;
@@ -13,6 +14,16 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStor
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The option that asks for it, of engines that are plain unless it does.
+pub(crate) const OPTION: OptionInfo =
+    OptionInfo { name: "tls", help: "off (default), require (encrypted), verify (certificate checked too)" };
+
+/// The option that names whom to trust.
+pub(crate) const CA: OptionInfo = OptionInfo {
+    name: "ca",
+    help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
+};
 
 /// What the URL says of TLS.
 #[derive(Clone)]
