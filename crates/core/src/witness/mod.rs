@@ -10,7 +10,7 @@ mod told;
 mod waits;
 
 pub use meter::{EngineCount, Meter, Reach};
-pub use statement::{StatementUse, TEXT, shortened};
+pub use statement::{MOST, StatementUse, TEXT, shortened};
 pub use told::{EngineUse, NotTold, Reading};
 pub use waits::{Doing, EngineWaits, Sighting, WaitGroup};
 
@@ -59,6 +59,3 @@ pub struct Clients {
     /// Whether each keeps one connection for the whole trial.
     pub kept: bool,
 }
-
-/// The most statements, and groups of sightings, that are kept.
-pub const MOST: usize = 12;

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The most characters of a statement that are kept.
 pub const TEXT: usize = 200;
 
+/// The most statements, and groups of sightings, that are kept.
+pub const MOST: usize = 12;
+
 /// What the engine tells of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementUse {

@@ -1,6 +1,7 @@
 //! What an engine tells at one moment, and what came of it within a trial.
 
-use super::{EngineCount, MOST, Meter, StatementUse};
+use super::meter::{EngineCount, Meter};
+use super::statement::{MOST, StatementUse};
 use serde::{Deserialize, Serialize};
 
 /// What was read at one moment: counters that only ever rise.

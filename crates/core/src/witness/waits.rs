@@ -1,6 +1,6 @@
 //! What an engine's sessions were doing, in samples.
 
-use super::MOST;
+use super::statement::MOST;
 use serde::{Deserialize, Serialize};
 
 /// What a session was doing when it was looked at.
