@@ -97,6 +97,7 @@ impl RunSpec {
             cache: None,
             own: None,
             until: None,
+            turn_ns: None,
         }
     }
 }

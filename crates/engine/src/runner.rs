@@ -77,6 +77,7 @@ impl<'a> Runner<'a> {
             progress: &UNWATCHED,
             observer: None,
             suspect: None,
+            sides: None,
         }
     }
 

@@ -13,11 +13,14 @@ impl Request {
     pub(super) fn turn(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
         let Some(turn) = self.turns else { return Ok(None) };
         if !TURNS.contains(&turn) {
-            return Err(Error::usage("--turns is out of range").hint("from 1ms to 10s; 20ms is a good choice"));
+            return Err(
+                Error::usage("--turns is out of range").hint("from 1ms to 10s; 20ms is a good choice")
+            );
         }
         if open {
-            return Err(Error::usage("--turns does not go with --rate")
-                .hint("in an open loop transactions are due at all times, and not in a trial's turns alone"));
+            return Err(Error::usage("--turns does not go with --rate").hint(
+                "in an open loop transactions are due at all times, and not in a trial's turns alone",
+            ));
         }
         if rounds < 3 {
             return Err(Error::usage(format!("--turns takes 3 rounds at least, not {rounds}"))

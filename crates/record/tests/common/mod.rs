@@ -128,6 +128,7 @@ fn trial(n: u32) -> TrialRecord {
         observed: Some(Box::new(observed())),
         figures: Vec::new(),
         windows: Vec::new(),
+        turns: 0,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

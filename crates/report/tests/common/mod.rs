@@ -226,6 +226,7 @@ impl Scenario {
             observed: None,
             figures: Vec::new(),
             windows: Vec::new(),
+            turns: 0,
         }
     }
 
