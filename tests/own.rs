@@ -257,6 +257,88 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
 }
 
 #[test]
+fn what_is_loaded_is_analysed_before_it_is_measured() {
+    let place = Place::new();
+    let servers = sql_servers();
+    let mut targets = vec!["sqlite:"];
+    targets.extend(servers.iter().map(Server::url));
+    // Each server is asked in the run what its planner knows of the rows that were loaded.
+    let text = r#"
+[collection.users]
+rows = 5_000
+key = "id"
+index = "city"
+fields = { id = "int", city = { type = "text", max = 20 } }
+[transaction.t]
+steps = [
+  { rows = 1, sql.sqlite = "SELECT 1 FROM sqlite_stat1 WHERE tbl LIKE 'kurabe%users' AND stat LIKE '5000 %' LIMIT 1",
+    sql.postgres = "SELECT 1 FROM pg_class c JOIN pg_stats s ON s.tablename = c.relname AND s.attname = 'city' WHERE c.relname LIKE 'kurabe%users' AND c.reltuples = 5000",
+    sql.mysql = "SELECT 1 FROM mysql.innodb_table_stats WHERE table_name LIKE 'kurabe%users' AND n_rows BETWEEN 4000 AND 6000" },
+]
+"#;
+    let path = file(&place, "known.toml", text);
+    let answer = run(&place, &path, &[&["--requests", "3", "--rounds", "1"], &targets[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(!answer.err.contains("ANALYZE"), "{answer:?}");
+    let report = place.run(&["report", "last", "--format", "json"]);
+    assert!(report.out.contains("gathered of what kurabe loads (ANALYZE)"), "{report:?}");
+}
+
+#[test]
+fn a_table_of_the_users_own_that_was_never_analysed_is_told_before_the_run() {
+    let place = Place::new();
+    let text = r#"
+[table.orders]
+key = "id"
+fields = { id = "int", total = "int" }
+[transaction.t]
+draw.id = { uniform = [1, 20_000] }
+steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts WHERE total = 5", rows = 1 } ]
+"#;
+    let path = file(&place, "orders.toml", text);
+    let brief = ["--requests", "3", "--rounds", "1"];
+    let told = |target: &str, warned: &[&str], analysed: &[&str]| {
+        let answer = run(&place, &path, &[&brief[..], &[target]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        for (table, is_told) in warned.iter().map(|t| (t, true)).chain(analysed.iter().map(|t| (t, false))) {
+            assert_eq!(answer.err.contains(&format!("table {table} ")), is_told, "{table}: {answer:?}");
+        }
+        for table in warned {
+            let remedy = answer.err.contains(&format!("ANALYZE {table}"))
+                || answer.err.contains(&format!("ANALYZE TABLE {table}"));
+            assert!(remedy, "{answer:?}");
+        }
+    };
+    for server in sql_servers() {
+        let postgres = server.url().starts_with("postgres");
+        // As after a load into a server that does not look by itself.
+        let (tail, rows) = if postgres {
+            (
+                " WITH (autovacuum_enabled = off)",
+                "SELECT n, n FROM generate_series(1, 20000) AS s(n)".to_owned(),
+            )
+        } else {
+            let digit = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 \
+                         UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+            let half = "(SELECT 0 h UNION ALL SELECT 1)";
+            let n = "1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.h";
+            (
+                " STATS_PERSISTENT = 1 STATS_AUTO_RECALC = 0",
+                format!("SELECT {n}, 1 FROM {digit} a, {digit} b, {digit} c, {digit} e, {half} f"),
+            )
+        };
+        let made = ["orders", "parts"].map(|table| {
+            format!("CREATE TABLE {table} (id bigint PRIMARY KEY, total bigint){tail}; INSERT INTO {table} {rows};")
+        });
+        let Some(_) = sql(&server, "", &made.concat()) else { continue };
+        told(server.url(), &["orders", "parts"], &[]);
+        let analyse = if postgres { "ANALYZE parts" } else { "ANALYZE TABLE parts" };
+        sql(&server, "", analyse);
+        told(server.url(), &["orders"], &["parts"]);
+    }
+}
+
+#[test]
 fn pgbench_gives_the_same_values_for_the_same_expressions() {
     let Some(server) = testing::server("postgres") else { return };
     let expressions = [

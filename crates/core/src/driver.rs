@@ -206,6 +206,26 @@ pub trait Namespace: Send {
     /// As for [`Namespace::create`].
     fn clear(&mut self, collection: &Collection) -> Result<()>;
 
+    /// Has the server gather what its planner has to know of a collection of ours that was filled just now, so that no
+    /// trial is of a planner which guesses, nor of one that learns in its middle. Nothing where there is no such planner.
+    ///
+    /// # Errors
+    /// As for [`Namespace::create`].
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        let _ = collection;
+        Ok(())
+    }
+
+    /// What the server's planner does not know of a table, anybody's, with what to do, as a sentence; `None` where it
+    /// knows enough, where there is no such table, and where the planner needs to know nothing. Changes nothing.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        let _ = table;
+        Ok(None)
+    }
+
     /// Removes a collection of ours and its entry in the marker.
     ///
     /// # Errors

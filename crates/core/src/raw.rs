@@ -32,6 +32,25 @@ pub enum RawPiece {
 }
 
 impl RawStatement {
+    /// The names that stand where a statement names a table, as far as that is to be seen without being a database: what
+    /// follows `FROM`, `JOIN`, `UPDATE` and `INTO`, in any of its texts. Some may be no tables.
+    pub fn tables(&self) -> Vec<&str> {
+        let mut tables = Vec::new();
+        for piece in self.texts.iter().flat_map(|text| &text.pieces) {
+            let RawPiece::Text(text) = piece else { continue };
+            let mut follows = false;
+            for word in text.split(|c: char| c.is_whitespace() || "(),;=".contains(c)) {
+                let plain = word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.' || c == '$');
+                if follows && plain && !word.is_empty() && !tables.contains(&word) {
+                    tables.push(word);
+                }
+                let before = ["from", "join", "update", "into"];
+                follows = before.iter().any(|known| word.eq_ignore_ascii_case(known));
+            }
+        }
+        tables
+    }
+
     /// The text for an engine that goes by these words.
     pub fn text(&self, words: &[&str]) -> Option<&RawText> {
         let own =
@@ -43,6 +62,20 @@ impl RawStatement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tables_of_a_statement_are_seen_by_the_words_before_them() {
+        let texts = [
+            "SELECT abalance FROM pgbench_accounts a JOIN shop.branches b USING (bid) WHERE aid = ",
+            "UPDATE orders SET total=1",
+            "INSERT INTO log(id) SELECT id\nFROM orders;",
+            "SELECT 1 FROM (SELECT 2 FROM inner_one) t WHERE x IN (SELECT EXTRACT(day FROM 'x'))",
+        ];
+        let text = |sql: &&str| RawText { engine: None, pieces: vec![RawPiece::Text((*sql).to_owned())] };
+        let statement =
+            RawStatement { place: String::new(), texts: texts.iter().map(text).collect(), parameters: 0 };
+        assert_eq!(statement.tables(), ["pgbench_accounts", "shop.branches", "orders", "log", "inner_one"]);
+    }
 
     #[test]
     fn an_engines_own_text_goes_before_the_one_for_all() {

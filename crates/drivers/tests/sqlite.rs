@@ -72,12 +72,63 @@ fn other_tables_of_the_file_are_left_alone() {
     theirs.execute_batch("DROP VIEW kurabe_sqlite_test").unwrap();
     let after_their_drop = schema(&theirs);
     namespace.create(&collection()).unwrap();
+    // The engine's own tables of statistics come with it, and go.
+    namespace.analyse(&collection()).unwrap();
+    assert!(schema(&theirs).contains("sqlite_stat1"));
     namespace.remove(&collection().name).unwrap();
     namespace.finish().unwrap();
     assert_ne!(before, after_their_drop);
     assert_eq!(schema(&theirs), after_their_drop);
     let users: i64 = theirs.query_row("SELECT count(*) FROM users", [], |row| row.get(0)).unwrap();
     assert_eq!(users, 1);
+}
+
+#[test]
+fn statistics_of_other_tables_of_the_file_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let theirs = Connection::open(&path).unwrap();
+    theirs
+        .execute_batch(
+            "CREATE TABLE users (name); CREATE INDEX by_name ON users (name); INSERT INTO users VALUES ('ann'); ANALYZE",
+        )
+        .unwrap();
+    let driver = open(&path, "");
+    let mut namespace = driver.namespace().unwrap();
+    namespace.create(&collection()).unwrap();
+    namespace.analyse(&collection()).unwrap();
+    namespace.remove(&collection().name).unwrap();
+    namespace.finish().unwrap();
+    let kept: String =
+        theirs.query_row("SELECT group_concat(tbl) FROM sqlite_stat1", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, "users");
+    // Nobody's collection is analysed but one of ours.
+    let error = namespace.analyse(&Collection::new("users", Vec::new(), Vec::new())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
+}
+
+#[test]
+fn a_table_with_an_index_that_was_never_analysed_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let theirs = Connection::open(&path).unwrap();
+    theirs
+        .execute_batch(
+            "CREATE TABLE users (id INTEGER PRIMARY KEY, name); CREATE INDEX by_name ON users (name);
+             CREATE TABLE plain (id INTEGER PRIMARY KEY, name); INSERT INTO plain VALUES (1, 'ann');",
+        )
+        .unwrap();
+    let mut namespace = open(&path, "").namespace().unwrap();
+    let mut told = |table: &str| namespace.unanalysed(table).unwrap();
+    assert_eq!(told("users"), None, "an empty table has nothing to be known of");
+    theirs.execute_batch("INSERT INTO users SELECT value, 'ann' FROM json_each('[1,2,3]')").unwrap();
+    let said = told("Users").unwrap();
+    assert!(said.contains("ANALYZE Users"), "{said}");
+    for table in ["plain", "nobody", "o'hara", "\"users\""] {
+        assert_eq!(told(table), None, "{table}");
+    }
+    theirs.execute_batch("ANALYZE users").unwrap();
+    assert_eq!(told("users"), None);
 }
 
 #[test]

@@ -3,12 +3,13 @@
 
 use crate::house::House;
 use crate::plan::{Target, workload};
-use kurabe_core::collection::Collection;
+use kurabe_core::collection::{Collection, NAMESPACE_PREFIX};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Files that the program itself has open beside its connections.
@@ -95,6 +96,39 @@ pub fn room(
         }
     }
     Ok(())
+}
+
+/// What the planners of the targets do not know of tables that are there already, which the cells are going to ask: a
+/// sentence each. What Kurabe loads itself is analysed once it is loaded.
+///
+/// # Errors
+/// As for [`check`]. A server that does not let itself be asked says nothing.
+pub fn unanalysed(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    targets: &[Target],
+    cells: &[CellRecord],
+    houses: &mut [Option<House>],
+) -> Result<Vec<String>> {
+    let (mut asked, mut told) = (HashSet::new(), Vec::new());
+    for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
+        let Some(house) = &mut houses[cell.target] else { continue };
+        let demand = workload(experiment, spec, cell.target, &targets[cell.target], &cell.axes)?.demand();
+        for operation in &demand.operations {
+            let named = match operation {
+                Operation::Raw { statement } => statement.tables(),
+                other => other.collection().map(|collection| collection.name.as_str()).into_iter().collect(),
+            };
+            for table in named.into_iter().filter(|name| !name.starts_with(NAMESPACE_PREFIX)) {
+                if asked.insert((cell.target, table.to_owned()))
+                    && let Ok(Some(unknown)) = house.namespace.unanalysed(table)
+                {
+                    told.push(format!("{}: {unknown}", targets[cell.target].name));
+                }
+            }
+        }
+    }
+    Ok(told)
 }
 
 fn open_files(needed: u64) -> Result<()> {

@@ -66,6 +66,14 @@ impl Namespace for PairNamespace {
         self.of(&collection.name)?.clear(collection)
     }
 
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        self.of(&collection.name)?.analyse(collection)
+    }
+
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        self.store.unanalysed(table)
+    }
+
     fn remove(&mut self, name: &str) -> Result<()> {
         match place(&self.caches, name) {
             // It goes with its server; and it may have thrown out the marker, as caches do.

@@ -79,6 +79,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         settings: settings(OTHERS)
             .into_iter()
             .filter(|setting| !decisive.iter().any(|decisive| decisive.name == setting.name))
+            .chain(dialect::dialect(None, None).statistics())
             .collect(),
         durability_settings: decisive,
         limits: Limits {

@@ -1,11 +1,14 @@
 //! Housekeeping on MySQL and MariaDB.
 
-use crate::sql::{Dialect, House, drop_table};
+use crate::sql::{Dialect, House, drop_table, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 use std::sync::Arc;
+
+/// The most rows of somebody's table that are counted before a run.
+const LOOKED_AT: u64 = 100_000;
 
 /// A connection that keeps house.
 pub(crate) struct MysqlHouse {
@@ -57,6 +60,20 @@ impl House for MysqlHouse {
             "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{name}'"
         );
         Ok(value(&mut *self.link, &sql)?.is_some())
+    }
+
+    /// InnoDB gathers by itself unless it is told not to, and late after many rows came at once. When it last did, it wrote down
+    /// how many rows there were, for whom may read that; this is held to as many as are counted in no time.
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        let sql = format!(
+            "SELECT n_rows FROM mysql.innodb_table_stats WHERE database_name = DATABASE() AND table_name = '{table}'"
+        );
+        let Some(known) = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()) else {
+            return Ok(None);
+        };
+        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM `{table}` LIMIT {LOOKED_AT}) AS looked_at");
+        let there = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()).unwrap_or(0);
+        Ok(outgrown(table, known, there, &format!("ANALYZE TABLE {table}")))
     }
 
     /// Two named locks, which end with the connection: one for the database, one that tells which run has it, so

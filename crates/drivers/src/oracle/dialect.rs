@@ -26,6 +26,8 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         upsert: |_, _| String::new(),
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
+        // A call of PL/SQL's, which no server was there to try on; it gathers by itself every night.
+        analyse: None,
         ping: "SELECT 1 FROM DUAL",
         // A transaction begins by itself with the first change, and sessions send nothing for it. As a statement:
         begin: "SET TRANSACTION READ WRITE",

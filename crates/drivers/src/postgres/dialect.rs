@@ -20,6 +20,7 @@ pub(crate) fn dialect() -> Dialect {
         upsert: on_conflict_do_update,
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
+        analyse: Some("ANALYZE"),
         // The empty query; the protocol has no other ping.
         ping: "",
         begin: "BEGIN",

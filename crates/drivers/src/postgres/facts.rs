@@ -1,5 +1,6 @@
 //! What a PostgreSQL server says of itself.
 
+use super::dialect::dialect;
 use super::durability::Durability;
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
@@ -64,7 +65,7 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         transport: link.transport(),
         durability: Some(class),
         durability_settings: durability.settings(),
-        settings: settings(OTHERS),
+        settings: settings(OTHERS).into_iter().chain(dialect().statistics()).collect(),
         limits: Limits {
             connections,
             connections_in_use: in_use,

@@ -1,6 +1,6 @@
 //! Housekeeping on PostgreSQL.
 
-use crate::sql::{Dialect, House};
+use crate::sql::{Dialect, House, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -32,6 +32,29 @@ impl House for PostgresHouse {
         // Whatever the bare name would find, in any schema of the search path. Names are ours: they hold no quotes.
         let sql = format!("SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL");
         Ok(value(&mut *self.link, &sql)?.as_deref() == Some("t"))
+    }
+
+    /// By what the planner reads, and not by when somebody was last seen to gather it: those times are lost in a crash.
+    /// `pg_stats` shows a user what it knows of columns that the user may read.
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname), \
+             c.reltuples::int8, COALESCE(pg_catalog.pg_stat_get_live_tuples(c.oid), 0) \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.oid = COALESCE(pg_catalog.to_regclass('\"{table}\"'), pg_catalog.to_regclass('{table}')) \
+             AND c.relkind IN ('r', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0"
+        );
+        let found = rows(&mut *self.link, &sql)?;
+        let Some([known, counted, now]) = found.first().map(Vec::as_slice) else { return Ok(None) };
+        let number = |text: &str| text.parse::<i64>().unwrap_or(0).max(0) as u64;
+        Ok(if known == "t" {
+            outgrown(table, number(counted), number(now), &format!("ANALYZE {table}"))
+        } else {
+            Some(format!(
+                "table {table} was never analysed: the planner guesses how many rows a search finds, and may change its mind \
+                 in the middle of the run, when autovacuum gets there; run ANALYZE {table} first"
+            ))
+        })
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {

@@ -44,6 +44,9 @@ pub struct Dialect {
     pub create_tail: Cow<'static, str>,
     /// What empties a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
     pub clear: &'static str,
+    /// What has the server gather its planner's statistics of a table, up to its name; `None` where that is left to the
+    /// server.
+    pub analyse: Option<&'static str>,
     /// The least request, as SQL. A driver whose protocol has a ping of its own does not use it.
     pub ping: &'static str,
     /// Starts a transaction.

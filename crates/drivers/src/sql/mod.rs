@@ -6,6 +6,7 @@ mod namespace;
 mod raw;
 mod shape;
 mod statement;
+mod statistics;
 mod texts;
 
 pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
@@ -16,4 +17,5 @@ pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
+pub use statistics::outgrown;
 pub use texts::{Templates, Texts};

@@ -51,6 +51,22 @@ pub trait House: Send {
     /// The server's error.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
+    /// As [`Namespace::unanalysed`], of a table whose name holds neither quotes nor backslashes.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn unanalysed(&mut self, _table: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Removes what the engine made of its own accord for our tables, where these are gone and it is of no use to others.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn swept(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Takes the lock that keeps a second run out, by a means that ends with the connection or the process.
     ///
     /// # Errors
@@ -150,6 +166,20 @@ impl<H: House> Namespace for SqlNamespace<H> {
         self.house.execute(&sql)
     }
 
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        let Some(analyse) = self.house.dialect().analyse else { return Ok(()) };
+        self.must_be_ours(&collection.name)?;
+        let sql = format!("{analyse} {}", self.house.dialect().quoted(&collection.name));
+        self.house.execute(&sql)
+    }
+
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        if table.contains(['\'', '"', '`', '\\', '\0']) {
+            return Ok(None);
+        }
+        self.house.unanalysed(table)
+    }
+
     fn remove(&mut self, name: &str) -> Result<()> {
         if !self.known(name)? {
             return Ok(());
@@ -188,7 +218,8 @@ impl<H: House> Namespace for SqlNamespace<H> {
             return Err(Error::new(ErrorKind::Internal, message));
         }
         let sql = statement::drop_table(self.house.dialect(), MARKER);
-        self.house.execute(&sql)
+        self.house.execute(&sql)?;
+        self.house.swept()
     }
 }
 

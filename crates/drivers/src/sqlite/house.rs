@@ -57,6 +57,38 @@ impl House for SqliteHouse {
             .map_err(|e| explain(&e))
     }
 
+    /// Where there is an index to choose: what SQLite assumes of one instead is written down, and need not be so.
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        let indexes = format!(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = '{table}' COLLATE NOCASE"
+        );
+        if self.column(&indexes)?.is_empty()
+            || self.column(&format!("SELECT 1 FROM \"{table}\" LIMIT 1"))?.is_empty()
+        {
+            return Ok(None);
+        }
+        let known = format!("SELECT 1 FROM sqlite_stat1 WHERE tbl = '{table}' COLLATE NOCASE LIMIT 1");
+        if self.table_exists("sqlite_stat1")? && !self.column(&known)?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "table {table} was never analysed: SQLite chooses among its indexes by rule and not by what is in them; run \
+             ANALYZE {table} first, where the application's own database has been"
+        )))
+    }
+
+    /// Its tables of statistics, where nothing stands in them: nobody misses them.
+    fn swept(&mut self) -> Result<()> {
+        for table in ["sqlite_stat1", "sqlite_stat4"] {
+            if self.table_exists(table)?
+                && self.column(&format!("SELECT tbl FROM {table} LIMIT 1"))?.is_empty()
+            {
+                self.execute(&format!("DROP TABLE {table}"))?;
+            }
+        }
+        Ok(())
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         if self.lock.is_none() {
             self.lock = Some(take_lock(&self.lock_path, run)?);

@@ -72,6 +72,7 @@ pub static DIALECT: Dialect = Dialect {
     upsert: on_conflict_do_update,
     create_tail: Cow::Borrowed(""),
     clear: "DELETE FROM",
+    analyse: Some("ANALYZE"),
     ping: "SELECT 1",
     // A transaction that reads first and writes later would fail where another wrote in between; it takes the write
     // lock at once instead, and waits for it.
@@ -156,7 +157,7 @@ impl Driver for Sqlite {
             transport: "in process".to_owned(),
             durability: Some(durability),
             durability_settings: read.durability,
-            settings: read.others,
+            settings: read.others.into_iter().chain(DIALECT.statistics()).collect(),
             limits: Limits {
                 value_bytes: limit(Limit::SQLITE_LIMIT_LENGTH, "SQLITE_MAX_LENGTH")?,
                 parameters: limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, "SQLITE_MAX_VARIABLE_NUMBER")?,

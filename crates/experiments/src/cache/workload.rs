@@ -284,6 +284,7 @@ impl Workload for CacheWorkload {
         for prepared in prepared {
             session.release(prepared)?;
         }
+        namespace.analyse(&store.stored)?;
         self.check_store(session).map(drop).map_err(|error| error.context("after loading"))
     }
 

@@ -103,6 +103,7 @@ impl Workload for KvWorkload {
         namespace.create(&self.store.added)?;
         namespace.create(&self.store.loaded)?;
         self.store.fill(session)?;
+        namespace.analyse(&self.store.loaded)?;
         let keys: Vec<u64> = (1..=self.store.records).collect();
         self.store
             .read_back(session, &self.store.loaded, sample(&keys))

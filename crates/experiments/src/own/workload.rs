@@ -226,6 +226,7 @@ impl Workload for OwnWorkload {
         for (home, _) in self.made() {
             namespace.create(&self.shared.homes[home])?;
             self.shared.fill(home, session)?;
+            namespace.analyse(&self.shared.homes[home])?;
         }
         Ok(())
     }
@@ -236,6 +237,8 @@ impl Workload for OwnWorkload {
         {
             namespace.clear(&self.shared.homes[home])?;
             self.shared.fill(home, session)?;
+            // What was known went with the rows, on some engines.
+            namespace.analyse(&self.shared.homes[home])?;
         }
         for tally in &self.shared.tally {
             tally.store(0, Ordering::Relaxed);

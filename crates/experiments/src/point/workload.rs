@@ -187,6 +187,7 @@ impl Workload for PointWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
         namespace.create(&self.store.collection)?;
         self.store.fill(session)?;
+        namespace.analyse(&self.store.collection)?;
         self.store.check_count(session)?;
         let rows: Vec<(u64, u64)> = (1..=self.store.records).map(|key| (key, super::store::LOADED)).collect();
         self.store

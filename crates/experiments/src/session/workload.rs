@@ -213,6 +213,7 @@ impl Workload for SessionWorkload {
                 session.execute(commit, &[], &mut reply)?;
             }
         }
+        namespace.analyse(&self.read_from)?;
         let counted = Self::count(session, &self.read_from)?;
         if counted.is_some_and(|counted| counted != writer.rows_written()) {
             return Err(Error::mismatch(format!(

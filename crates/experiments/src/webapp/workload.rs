@@ -127,7 +127,8 @@ impl Workload for WebWorkload {
         for collection in [&self.store.log, &self.store.users, &self.store.towns] {
             namespace.create(collection)?;
         }
-        self.store.fill(session)
+        self.store.fill(session)?;
+        [&self.store.users, &self.store.towns].into_iter().try_for_each(|filled| namespace.analyse(filled))
     }
 
     fn before(

@@ -100,6 +100,9 @@ fn make(
     };
     let mut houses = House::open_all(&opened.targets, &header.run)?;
     preflight::room(experiment, spec, &opened.targets, &header.cells, &mut houses)?;
+    for unknown in preflight::unanalysed(experiment, spec, &opened.targets, &header.cells, &mut houses)? {
+        output.warning(&unknown);
+    }
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };

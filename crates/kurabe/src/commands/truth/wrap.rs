@@ -38,7 +38,8 @@ impl Hook for Burdened {
         if let (Burden::Table, Operation::Get { collection, fields }) = (self.burden, operation) {
             // Not a count: one engine counts with several threads, and waking them takes longer than they work.
             let collection = collection.clone();
-            let search = Operation::FindEqual { by: fields.clone(), fields: collection.key.clone(), collection };
+            let search =
+                Operation::FindEqual { by: fields.clone(), fields: collection.key.clone(), collection };
             self.searches.insert(prepared.0, inner.prepare(&search)?);
         }
         Ok(prepared)
