@@ -104,6 +104,17 @@ fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
         let report = assert_all_verified(&place, &answer);
         // Three ways, two kinds of connections, three targets; and the baseline's repeat.
         assert_eq!(cells(&report).len(), 19);
+        // What it costs the server stands beside; SQLite is in the client.
+        for cell in cells(&report) {
+            let cpu = cell.get("server_cpu_us_per_op");
+            if cell["engine"] == "SQLite" {
+                assert_eq!(cpu, None, "{cell:#}");
+            } else {
+                assert!(cpu.and_then(Value::as_f64).is_some_and(|cpu| cpu > 0.0), "{cell:#}");
+            }
+        }
+        let text = place.run(&["report", "--format", "md"]).out;
+        assert!(text.contains("| CPU/op | server CPU/op |"), "{text}");
     }
     if let Some(server) = testing::server("memcached") {
         let place = Place::new();

@@ -19,7 +19,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     about: "Reads one small row by its key, drawn uniformly from 100,000: with the key as a literal in the text, which the \
             server parses each time; bound to a statement that is prepared and given back for every request, which takes \
             a round trip more; and bound to one prepared once for its connection. On a connection that lives for one \
-            request, 'once' saves nothing. Where a database has no statements, there is nothing to compare. After E5 of \
+            request, 'once' saves nothing. What each way costs the server is its CPU time per operation, beside the client's. Where a database has no statements, there is nothing to compare. After E5 of \
             the published experiments.",
     axes: &[
         AxisInfo {

@@ -46,6 +46,7 @@ const FIGURES: &[&str] = &[
     "binlog_bytes_per_op",
     "file_bytes_per_op",
     "lock_waits",
+    "server_cpu_us_per_op",
 ];
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
@@ -125,6 +126,7 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
     let each = [Meter::LogBytes, Meter::BinlogBytes, Meter::FileBytes];
     row.extend(each.map(|what| number(counter(what).map(|counter| counter.per_operation))));
     row.push(whole(counter(Meter::LockWaits).map(|counter| counter.total)));
+    row.push(number(cell.server_cpu_us_per_op));
     row
 }
 

@@ -53,6 +53,7 @@ fn of_cell(
         latency_us: None,
         open_loop: None,
         client_cpu_us_per_op: None,
+        server_cpu_us_per_op: None,
         verify_ns_per_op: None,
         verify_share: None,
         overhead_ns_per_op: overhead_of(&run.header.overhead, cell, operation),
@@ -189,9 +190,19 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
+        figures.server_cpu_us_per_op = server_cpu(measured);
         figures.verify_ns_per_op = Some(verify_ns / completed);
         figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
     }
+}
+
+/// CPU time of the server for each transaction, in microseconds, where its processes were seen.
+fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
+    let seen =
+        measured.values().filter_map(|m| Some((m.observed.as_ref()?.server_seen()?.cpu_ns, m.completed)));
+    let (cpu_ns, completed) =
+        seen.fold((0, 0), |(cpu, all), (cpu_ns, completed)| (cpu + cpu_ns, all + completed));
+    (completed > 0).then(|| cpu_ns as f64 / 1e3 / completed as f64)
 }
 
 /// Figures by name: the median of the rounds that have them.

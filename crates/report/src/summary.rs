@@ -172,6 +172,11 @@ pub struct CellFigures {
     pub open_loop: Option<OpenFigures>,
     /// CPU time of the client per transaction, in microseconds.
     pub client_cpu_us_per_op: Option<f64>,
+    /// CPU time of the server's processes per transaction, in microseconds, over the rounds in which they were seen: of all
+    /// tiers, where there are several. Absent where they were not seen, and where the database works within the client,
+    /// whose CPU time it is then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_cpu_us_per_op: Option<f64>,
     /// Time to check an answer, in nanoseconds per transaction.
     pub verify_ns_per_op: Option<f64>,
     /// The same as a part of the client's CPU time: 0.02 is 2 %.

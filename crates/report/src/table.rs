@@ -85,6 +85,10 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("bound by", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bound_by));
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
+        // What a client saves may cost the server more: both stand side by side.
+        if cells.iter().any(|cell| cell.server_cpu_us_per_op.is_some()) {
+            add("server CPU/op", true, 2, &|cell| cell.server_cpu_us_per_op.map_or_else(dash, micros));
+        }
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
         tables.push(Table { operation: operation.name.clone(), legend: None, means: false, columns, rows });
         tables.extend(more(summary, operation, &cells));

@@ -33,6 +33,35 @@ fn plain(pattern: Pattern) -> Attribution {
     attributed(pattern, |_, _| ())
 }
 
+#[test]
+fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
+    let mut run = bound();
+    // In one round nobody looked at PostgreSQL.
+    let postgres = run.header.cells.iter().position(|cell| cell.target == 1).unwrap();
+    let (mut cpu_ns, mut completed) = (0, 0);
+    for trial in run.trials.iter_mut().filter(|trial| trial.cell == postgres && trial.operation == "read") {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        let seen = measured.observed.as_deref_mut().unwrap();
+        if trial.round == 2 {
+            seen.server = ServerUse::NotObserved("nobody looked".to_owned());
+        } else {
+            cpu_ns += seen.server_seen().unwrap().cpu_ns;
+            completed += measured.completed;
+        }
+    }
+    let summary = analyse(&run, Some(&INFO));
+    let of = |target: &str| {
+        let cell = summary.cells.iter().find(|cell| cell.target == target && cell.operation == "read");
+        cell.unwrap().server_cpu_us_per_op
+    };
+    assert_eq!(of("sqlite"), None, "it is in the client");
+    assert_eq!(of("postgres"), Some(cpu_ns as f64 / 1e3 / completed as f64));
+    assert!(of("memcached").is_some());
+    // Where no server was seen, there is no such column.
+    let unseen = analyse(&Scenario::default().run(), Some(&INFO));
+    assert!(!markdown::render(&unseen).contains("server CPU/op"));
+}
+
 /// Has the machine do what client and server did, and no more.
 fn quiet(seen: &mut Observation) {
     seen.host.cpus[0].busy_ns = seen.client.cpu_ns;

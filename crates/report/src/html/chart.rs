@@ -443,6 +443,9 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
             let _ = write!(text, ", {} of it for checking", percent(share));
         }
     }
+    if let Some(cpu) = cell.server_cpu_us_per_op {
+        let _ = write!(text, "\nserver CPU {}", micros(cpu));
+    }
     if let Some(bytes) = cell.stored_bytes {
         let _ = write!(text, "\nstored {}", units::size(bytes));
     }
