@@ -1,7 +1,7 @@
 //! `kurabe run kv --via`: an application driven by us, every answer of it verified.
 
 use super::common::App;
-use crate::servers::common::cells;
+use crate::servers::common::{cells, sql};
 use crate::support::Place;
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -133,6 +133,75 @@ fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
         assert!(cell["reason"].as_str().unwrap().contains(reason), "{cell:#}");
         assert!(cell["ops_per_second"].is_null(), "{cell:#}");
     }
+}
+
+/// `kurabe run connect --via URL …`
+fn connect(url: &str) -> (crate::support::Answer, Place) {
+    let place = Place::new();
+    let brief =
+        ["--clients", "2", "--pool", "2", "--requests", "100", "--rounds", "1", "--no-html", "--quiet"];
+    (place.run(&[&["run", "connect", "--via", url], &brief[..]].concat()), place)
+}
+
+#[test]
+fn connections_behind_an_application_are_compared_page_by_page() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let opened = || -> u64 {
+        let told = sql(&server, "", "SHOW GLOBAL STATUS LIKE 'Connections'").unwrap_or_default();
+        told.split_whitespace().last().map_or(0, |count| count.parse().unwrap())
+    };
+    for (options, held, other) in [
+        (&["--connection", "kept"][..], "kept", "pool"),
+        (&["--connection", "pool", "--pool", "2"][..], "pool", "kept"),
+    ] {
+        let only = ["--experiment", "connect", "--records", "300", "--workers", "4"];
+        let app = App::start_with(server.url(), &[&only, options].concat());
+        let (answer, place) = connect(&app.url(""));
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        // One that it holds, one opened for the page, one that it does not hold; and the baseline's repeat.
+        assert_eq!(cells(&report).len(), 4, "{report:#}");
+        for cell in cells(&report) {
+            if cell["axes"]["connection"] == other {
+                assert_eq!(cell["status"], "unavailable", "{cell:#}");
+                let reason = cell["reason"].as_str().unwrap();
+                assert!(reason.contains(&format!("start it with --connection {other}")), "{reason}");
+            } else {
+                let verified = &cell["verified"];
+                assert!(verified["reads"].as_u64() >= Some(100) && verified["mismatches"] == 0, "{cell:#}");
+                assert!(cell["axes"]["connection"] == held || cell["axes"]["connection"] == "per-request");
+            }
+        }
+        // The server's own count: ours, by which it is asked, is one. Each worker may still open the one that it keeps.
+        let begun = opened();
+        let pages: Vec<String> = (0..20).map(|_| app.get("/connect/read?key=7").body).collect();
+        assert!(opened() <= begun + 5, "those that it holds were open already");
+        let begun = opened();
+        for page in &pages {
+            assert_eq!(app.get("/connect/new?key=7").body, *page);
+        }
+        assert_eq!(opened(), begun + 21);
+        for (page, status) in [("read?key=301", 404), ("new?key=0", 404), ("new?key=x", 400), ("other", 404)]
+        {
+            assert_eq!(app.get(&format!("/connect/{page}")).status, status, "{page}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_letter_of_a_row_fails_its_trial() {
+    let app = App::start_with("null:", &["--experiment", "connect", "--records", "300"]);
+    let a_letter = |bytes: &mut [u8]| {
+        if let Some(last) = bytes.last_mut().filter(|last| last.is_ascii_lowercase()) {
+            *last = if *last == b'q' { b'z' } else { b'q' };
+        }
+    };
+    let (answer, place) = connect(&format!("http://{}", relay(app.address, a_letter)));
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let report = place.report();
+    let failed = cells(&report).iter().filter(|cell| cell["status"] == "failed");
+    let reasons: Vec<&str> = failed.map(|cell| cell["reason"].as_str().unwrap()).collect();
+    assert!(reasons.len() >= 2 && reasons[0].contains("other content from byte"), "{reasons:?}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Page {
     pub served: Option<usize>,
     /// Its operation.
     pub operation: &'static str,
+    /// Whether each of its requests has a database connection of its own.
+    pub anew: bool,
 }
 
 /// What a path leads to.
@@ -48,7 +50,7 @@ pub(crate) enum Wanted {
 
 impl Catalogue {
     pub(crate) fn new(application: &Application) -> Self {
-        let mut pages = vec![Page { served: None, operation: "health" }];
+        let mut pages = vec![Page { served: None, operation: "health", anew: false }];
         let mut routes = HashMap::from([("/health".to_owned(), Route::Page(HEALTH))]);
         let mut paths = vec!["/health".to_owned()];
         for (index, served) in application.served.iter().enumerate() {
@@ -60,7 +62,8 @@ impl Catalogue {
                 let path = format!("/{}/{operation}", served.name);
                 routes.insert(path.clone(), Route::Page(pages.len()));
                 paths.push(path);
-                pages.push(Page { served: Some(index), operation });
+                let anew = served.workload.connects_anew(operation);
+                pages.push(Page { served: Some(index), operation, anew });
             }
         }
         for (name, reason) in &application.absent {

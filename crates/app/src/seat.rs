@@ -135,7 +135,11 @@ impl Seat {
         }
         self.calls += 1;
         let began = self.calls.is_multiple_of(TIMED).then(|| clock_gettime(ClockId::ThreadCPUTime));
-        let done = self.run(application, ledger, page);
+        let done = if catalogue.pages[page].anew {
+            self.run_anew(application, page)
+        } else {
+            self.run(application, ledger, page)
+        };
         ledger.note(began);
         let Some(desk) = &mut self.desks[page] else { return Err(incomplete()) };
         if let Err(error) = done.and_then(|()| desk.transaction.check()) {
@@ -165,6 +169,15 @@ impl Seat {
             session.close()?;
         }
         Ok(())
+    }
+
+    /// The same on a connection that is opened for it, and closed. The place's own stays as it is.
+    fn run_anew(&mut self, application: &Application, page: usize) -> Result<()> {
+        let Some(desk) = &mut self.desks[page] else { return Err(incomplete()) };
+        let mut session = (application.connect)(&ConnectOptions { timeout: PATIENCE })?;
+        desk.transaction.attach(&mut *session)?;
+        desk.transaction.run(&mut *session)?;
+        session.close()
     }
 
     /// Sees that there is a connection, and a new one where another of the same age was lost.

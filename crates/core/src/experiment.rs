@@ -118,6 +118,19 @@ pub struct Demand {
     pub loaded_bytes: u64,
     /// Bytes of memory that each client holds.
     pub client_bytes: u64,
+    /// What the target must have said of itself.
+    pub settings: Vec<NeededSetting>,
+}
+
+/// A setting that a target must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededSetting {
+    /// Its name, as the target tells it.
+    pub name: &'static str,
+    /// The value that it must have.
+    pub value: String,
+    /// How it comes to have it, a clause: "start it with …".
+    pub remedy: String,
 }
 
 /// The work of one cell on one target.
@@ -158,6 +171,13 @@ pub trait Workload: Send + Sync {
     /// application can hold it to what it said.
     fn further_pages(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether an application opens a connection of its own for each request of this operation or further page, whatever it
+    /// does for others.
+    fn connects_anew(&self, operation: &str) -> bool {
+        let _ = operation;
+        false
     }
 
     /// What a client has to know to verify an application's answers: names and numbers.

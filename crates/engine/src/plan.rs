@@ -169,6 +169,16 @@ pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
             return Some(reason);
         }
     }
+    for needed in &demand.settings {
+        let said = target.facts.settings.iter().find(|setting| setting.name == needed.name);
+        if said.is_none_or(|said| said.value != needed.value) {
+            let said = said.map_or_else(
+                || format!("does not say its {}", needed.name),
+                |said| format!("says that its {} is '{}'", needed.name, said.value),
+            );
+            return Some(format!("{} {said}; {}", target.facts.engine, needed.remedy));
+        }
+    }
     let limits = &target.facts.limits;
     let over = |what: &str, needs: u64, limit: &Option<Limit>, show: fn(u64) -> String| {
         limit.as_ref().filter(|limit| needs > limit.most).map(|limit| {

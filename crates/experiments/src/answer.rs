@@ -1,5 +1,6 @@
 //! What an application answers: the record that it read or wrote, as `docs/app.openapi.yaml` describes it.
 
+use kurabe_core::{Error, Result};
 use std::fmt::Display;
 use std::io::Write;
 
@@ -9,4 +10,22 @@ pub(crate) fn record(key: impl Display, data: &[u8], out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = writeln!(out, "{key:0>20}");
     out.extend_from_slice(data);
+}
+
+/// The key and the data of a record that came as the answer to this page.
+///
+/// # Errors
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) where it does not begin with a key, or not with the one that was asked for.
+pub(crate) fn read<'a>(page: &str, body: &'a [u8], asked: Option<u64>) -> Result<(u64, &'a [u8])> {
+    let end = body.iter().take(24).position(|byte| *byte == b'\n');
+    let key = end.and_then(|end| std::str::from_utf8(&body[..end]).ok()?.parse().ok());
+    let (Some(end), Some(key)) = (end, key) else {
+        return Err(Error::mismatch(format!("the answer to {page} does not begin with a key")));
+    };
+    match asked {
+        Some(asked) if asked != key => {
+            Err(Error::mismatch(format!("record {asked} was asked for and record {key} came")))
+        }
+        _ => Ok((key, &body[end + 1..])),
+    }
 }

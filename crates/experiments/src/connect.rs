@@ -4,6 +4,8 @@
 //! The read itself is one round trip in every case, or the ratio would hold the cost of preparing too: the key stands in
 //! the text where the database has statements.
 
+mod via;
+
 use crate::axes::CLIENTS;
 use crate::point::PointWorkload;
 use crate::statement::Bind;
@@ -24,7 +26,9 @@ static INFO: ExperimentInfo = ExperimentInfo {
             one of a pool that all clients share, or a new one for each request. Where the client is Kurabe's own, the \
             cost of a new connection is split into reaching the server, TLS, authentication and the server's set-up. \
             Whether TLS, a Unix socket, a method of authentication, a character set named by a statement or another client is \
-            worth it is asked by giving the target twice: up:postgres 'up:postgres?charset=statement'. After E3 of the published experiments \
+            worth it is asked by giving the target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier \
+            (--via) each read is a page, and the connections are the application's to its database: those that it holds, as it was \
+            started, or a new one for the page. After E3 of the published experiments \
             (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {
@@ -68,7 +72,12 @@ impl Experiment for ConnectionCost {
                 .map_err(|_| Error::usage("--pool: more connections than this machine can count"))?;
             workload.set_pool(size);
         }
+        workload.serve_new();
         Ok(Box::new(workload))
+    }
+
+    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
+        Ok(Box::new(via::ViaWorkload::new(cell)?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an application says of itself on `/kv`, or on `/webapp` where it has no other page.
+//! What an application says of itself on the page of an experiment that is driven through it.
 
 use super::INFO;
 use super::session::ApplicationSession;
@@ -15,7 +15,7 @@ pub(crate) fn engine_behind(engine: &str) -> &str {
 }
 
 /// The pages that say it; one is enough.
-const PAGES: [&str; 2] = ["/webapp", "/kv"];
+const PAGES: [&str; 3] = ["/webapp", "/kv", "/connect"];
 
 /// What an application said.
 pub(super) type Told = Map<String, Value>;
@@ -23,13 +23,14 @@ pub(super) type Told = Map<String, Value>;
 /// Asks it.
 pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
     let mut body = Vec::new();
-    let [first, second] = PAGES;
-    match session.ask(first, false, &mut body) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
-            session.ask(second, true, &mut body)?;
+    let (last, before) = PAGES.split_last().unwrap_or((&"/kv", &[]));
+    for page in before {
+        match session.ask(page, false, &mut body) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {}
+            asked => return asked.and_then(|()| parse(&body)),
         }
-        asked => asked?,
     }
+    session.ask(last, true, &mut body)?;
     parse(&body)
 }
 

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http"],
     engine: "application",
-    about: "no database: an application that serves kv and webapp, such as kurabe app; or several before one database",
+    about: "no database: an application that serves kv, connect or webapp, such as kurabe app; or several before one database",
     url: "http://host[:port][,host:port][/prefix]",
     options: &[] as &[OptionInfo],
     benchmark_clause: None,

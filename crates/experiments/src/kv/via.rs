@@ -2,6 +2,7 @@
 
 use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
+use crate::answer;
 use crate::defect::no_operation;
 use crate::via::{Added, Pages, Trial, facts, lock, page, to_read};
 use kurabe_core::driver::Session;
@@ -109,17 +110,8 @@ impl Page {
 
     /// Compares the answer with the record that it must be, of this key if one was named. Gives the key.
     fn check(&self, seed: u64, asked: Option<u64>) -> Result<u64> {
-        let end = self.body.iter().take(24).position(|byte| *byte == b'\n');
-        let key = end.and_then(|end| std::str::from_utf8(&self.body[..end]).ok()?.parse().ok());
-        let (Some(end), Some(key)) = (end, key) else {
-            return Err(Error::mismatch(format!("the answer to {} does not begin with a key", self.path)));
-        };
-        if let Some(asked) = asked
-            && asked != key
-        {
-            return Err(Error::mismatch(format!("record {asked} was asked for and record {key} came")));
-        }
-        record::check(seed, key, &self.body[end + 1..])?;
+        let (key, data) = answer::read(&self.path, &self.body, asked)?;
+        record::check(seed, key, data)?;
         Ok(key)
     }
 }

@@ -72,6 +72,7 @@ impl Workload for KvWorkload {
             connections: self.clients as u64 + 2,
             loaded_bytes: self.store.records * row,
             client_bytes: 64_000,
+            ..Demand::default()
         }
     }
 

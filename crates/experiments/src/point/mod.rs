@@ -9,6 +9,7 @@ mod store;
 mod transaction;
 mod workload;
 
+pub(crate) use store::{LENGTH, LOADED, content};
 pub(crate) use workload::PointWorkload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
@@ -23,7 +24,9 @@ pub(crate) struct PointRead;
 pub(crate) struct PointWrite;
 
 /// The name of the operation that reads a row.
-const READ: &str = "read";
+pub(crate) const READ: &str = "read";
+/// The page of an application on which each read has a connection of its own.
+pub(crate) const NEW: &str = "new";
 /// The name of the operation that changes a row.
 const WRITE: &str = "write";
 

@@ -12,16 +12,22 @@ use std::sync::Arc;
 /// Rows unless the user says otherwise: those of a table of sysbench's documentation, and of pgbench's scale 1.
 const RECORDS: u64 = 100_000;
 /// Characters of a row's data.
-pub(super) const LENGTH: usize = 100;
+pub(crate) const LENGTH: usize = 100;
 
 /// The version of every row after loading. Writes have higher ones.
-pub(super) const LOADED: u64 = 0;
+pub(crate) const LOADED: u64 = 0;
+
+/// What rows hold.
+pub(crate) fn content(seed: u64) -> Content {
+    Content::new(Kind::Text, seed, LENGTH)
+}
 
 /// The rows of a target.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) collection: Arc<Collection>,
     pub(super) content: Content,
+    pub(super) seed: u64,
     /// How many rows there are; their keys are 1 to this.
     pub(super) records: u64,
 }
@@ -33,7 +39,8 @@ impl Store {
         let data = Field { name: "data", kind: FieldType::Text { max: LENGTH as u32 } };
         Self {
             collection: Arc::new(Collection::new(name, vec![id, data], vec![0])),
-            content: Content::new(Kind::Text, seed, LENGTH),
+            content: content(seed),
+            seed,
             records: records.unwrap_or(RECORDS).max(1),
         }
     }

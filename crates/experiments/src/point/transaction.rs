@@ -7,7 +7,7 @@ use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::Rng;
 use std::sync::Arc;
 
@@ -44,6 +44,14 @@ impl Transaction for Read {
     #[inline]
     fn draw(&mut self) {
         self.key = 1 + self.rng.below(self.store.records);
+    }
+
+    fn choose(&mut self, key: u64) -> Result<()> {
+        if !(1..=self.store.records).contains(&key) {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no row {key}")));
+        }
+        self.key = key;
+        Ok(())
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use super::pipelined::{ReadMany, WriteMany};
 use super::store::{LENGTH, Store};
 use super::transaction::{Keys, Read, Write};
-use super::{READ, WRITE};
+use super::{NEW, READ, WRITE};
 use crate::axes;
 use crate::fill::{REQUEST_ROWS, sample};
 use crate::statement::Bind;
@@ -38,6 +38,8 @@ pub(crate) struct PointWorkload {
     writes: bool,
     /// Which connections' cost to the server is asked.
     footprint: Option<Footprint>,
+    /// Pages that an application serves beside the operations.
+    further: &'static [&'static str],
     /// The version before the present trial's first.
     base: AtomicU64,
 }
@@ -70,6 +72,7 @@ impl PointWorkload {
             connection_per_request: axes::connection_per_request(cell)?,
             writes,
             footprint: None,
+            further: &[],
             base: AtomicU64::new(0),
         })
     }
@@ -87,6 +90,7 @@ impl PointWorkload {
             connection_per_request: axes::connection_per_request(cell)?,
             writes: false,
             footprint: None,
+            further: &[],
             base: AtomicU64::new(0),
         })
     }
@@ -94,6 +98,11 @@ impl PointWorkload {
     /// Has all clients share so many connections.
     pub(crate) fn set_pool(&mut self, size: usize) {
         self.pool = Some(size);
+    }
+
+    /// Has an application serve a page more, [`NEW`], on which each read has a connection of its own.
+    pub(crate) fn serve_new(&mut self) {
+        self.further = &[NEW];
     }
 
     /// Connections that stand idle beside the clients' own.
@@ -153,6 +162,7 @@ impl Workload for PointWorkload {
             connections: (self.pool.unwrap_or(self.clients) + self.idle()) as u64 + 2,
             loaded_bytes: self.store.records * row,
             client_bytes: 64_000,
+            ..Demand::default()
         }
     }
 
@@ -174,6 +184,18 @@ impl Workload for PointWorkload {
 
     fn pipeline(&self) -> u64 {
         self.pipeline as u64
+    }
+
+    fn further_pages(&self) -> &'static [&'static str] {
+        self.further
+    }
+
+    fn connects_anew(&self, operation: &str) -> bool {
+        operation == NEW
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        vec![("seed", self.store.seed), ("records", self.store.records)]
     }
 
     fn stored_bytes(&self) -> Option<u64> {
@@ -212,7 +234,7 @@ impl Workload for PointWorkload {
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
         match operation {
             READ if self.pipeline > 1 => Ok(Box::new(ReadMany::new(&self.store, self.pipeline, client))),
-            READ => Ok(Box::new(Read::new(&self.store, self.bind, client))),
+            READ | NEW => Ok(Box::new(Read::new(&self.store, self.bind, client))),
             WRITE => {
                 let base = self.base.load(Ordering::Relaxed);
                 if self.pipeline > 1 {

@@ -168,6 +168,7 @@ impl Workload for SessionWorkload {
             connections: self.clients as u64 + 2,
             loaded_bytes: self.records * self.stored_bytes,
             client_bytes: 4 * self.store.content.length() as u64 + 64_000,
+            ..Demand::default()
         }
     }
 

@@ -90,6 +90,7 @@ impl Workload for WebWorkload {
             connections: self.clients as u64 + 2,
             loaded_bytes: rows * ROW_BYTES,
             client_bytes: 128_000,
+            ..Demand::default()
         }
     }
 
