@@ -38,7 +38,11 @@ impl Witness for MongoWitness {
     }
 
     fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
-        Err(Error::unsupported("its driver does not ask what they do"))
+        // `currentOp` would tell. FerretDB answers it with an empty list, so that nothing read from one was ever seen: until a
+        // `mongod` is there to plant a wait on, none is named.
+        Err(Error::unsupported(
+            "its sessions are not asked what they wait for: no answer to currentOp with a wait in it was ever seen here",
+        ))
     }
 }
 
