@@ -5,7 +5,7 @@
 mod common;
 
 use common::{INFO, Pattern, Scenario, bound, observed};
-use kurabe_core::observation::{Observation, ServerUse, WireUse};
+use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::witness::{Doing, EngineWaits, WaitGroup};
 use kurabe_report::attribution::{Attribution, Bound, Confidence, of_trial};
@@ -31,6 +31,50 @@ fn attributed(pattern: Pattern, change: impl FnOnce(&mut Observation, &mut Measu
 
 fn plain(pattern: Pattern) -> Attribution {
     attributed(pattern, |_, _| ())
+}
+
+#[test]
+fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu() {
+    // CPU of each tier, in hundredths of a processor; none where it was not seen.
+    let behind = |pattern: Pattern, tiers: &[(&str, Option<u64>)]| {
+        let found = attributed(pattern, |seen, _| {
+            let tier = |(name, cpu): &(&str, Option<u64>)| {
+                let used = cpu.map_or(ServerUse::NotObserved("it is elsewhere".into()), |hundredths| {
+                    let cpu_ns = seen.wall_ns / 100 * hundredths;
+                    ServerUse::Seen(Box::new(ProcessUse { cpu_ns, ..ProcessUse::default() }))
+                });
+                TierUse { name: (*name).to_owned(), used }
+            };
+            seen.tiers = tiers.iter().map(tier).collect();
+        });
+        found.evidence.split_once("; behind the client, ").map(|(_, tiers)| tiers.to_owned())
+    };
+    let full = Pattern::ServerThreadFull;
+    let (application, database) = (TierUse::APPLICATION, TierUse::DATABASE);
+    assert_eq!(
+        behind(full, &[(application, Some(70)), (database, Some(27))]).unwrap(),
+        "application 0.70 CPUs and database 0.27 CPUs: what is full is the application"
+    );
+    assert_eq!(
+        behind(full, &[(application, Some(30)), (database, Some(67))]).unwrap(),
+        "application 0.30 CPUs and database 0.67 CPUs: what is full is the database"
+    );
+    // Applications count together.
+    assert_eq!(
+        behind(full, &[("application 1", Some(35)), ("application 2", Some(35)), (database, Some(27))])
+            .unwrap(),
+        "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs: what is full is the application"
+    );
+    // Neither has most of it; one was not seen; something else was full.
+    for (pattern, tiers) in [
+        (full, [(application, Some(50)), (database, Some(47))]),
+        (full, [(application, Some(90)), (database, None)]),
+        (Pattern::ClientFull, [(application, Some(28)), (database, Some(2))]),
+    ] {
+        let told = behind(pattern, &tiers).unwrap();
+        assert!(told.starts_with("application 0.") && !told.contains("what is full"), "{told}");
+    }
+    assert_eq!(behind(full, &[]), None);
 }
 
 #[test]

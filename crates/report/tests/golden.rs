@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{INFO, Scenario, bound, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, ab, analyse, compare, csv, html, json, markdown, terminal};
@@ -78,6 +79,16 @@ fn a_comparison_of_two_runs_is_what_it_was() {
     golden("compared.txt", &compare::terminal(&compared, &terminal::Options::default()));
     golden("compared.md", &compare::markdown(&compared));
     golden("compared.json", &compare::json(&compared));
+}
+
+#[test]
+fn figures_that_have_names_are_shown_as_they_were() {
+    for (info, run) in [(&WEBAPP, webapp()), (&FOOTPRINT, footprint()), (&CACHE_ASIDE, cache_aside())] {
+        let summary = analyse(&run, Some(info));
+        let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };
+        golden(&format!("{}.110.txt", info.name), &terminal::render(&summary, &wide));
+        golden(&format!("{}.md", info.name), &markdown::render(&summary));
+    }
 }
 
 #[test]

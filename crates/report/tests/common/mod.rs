@@ -6,6 +6,8 @@
     reason = "each test file uses a part of it; what cannot go on stops"
 )]
 
+pub mod others;
+
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};
 use kurabe_core::error::ErrorKind;
