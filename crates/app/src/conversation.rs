@@ -1,193 +1,317 @@
-//! One connection of a client: requests and their answers, one after the other.
+//! One connection of a client: requests and their answers, one after the other. Nothing here blocks: whoever attends to a
+//! connection goes on with it until it has to wait, for its client or for the database.
 
 use crate::answer::{Answer, Ending};
 use crate::calendar::Now;
 use crate::catalogue::Wanted;
-use crate::crew::Office;
+use crate::clock::{self, Moment};
+use crate::crew::{Counts, Office};
 use crate::head::{self, Head, Method};
-use crate::queue::Job;
-use crate::server::Counts;
-use std::io;
-use std::sync::Arc;
+use crate::table::Seen;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{SendFlags, Shutdown};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a client may take to take its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long a client that was refused is listened to, so that it can read why.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is read at once.
+/// What there is room for at least when something is read.
 const READ: usize = 2 * 1024;
 
+#[derive(Debug)]
 pub(crate) struct Conversation {
-    pub stream: TcpStream,
-    pub office: Arc<Office>,
-    pub counts: Arc<Counts>,
-    /// Becomes true when no further request is to be read.
-    pub stopping: watch::Receiver<bool>,
+    pub stream: OwnedFd,
+    /// What the kernel was asked to tell of it; nothing as long as it is not watched.
+    pub watched: Option<EventFlags>,
+    stage: Stage,
+    /// What came and was not understood yet: the beginning of a head, or the next requests.
+    inbox: Vec<u8>,
+    /// What is still to be sent of an answer.
+    outbox: Vec<u8>,
+    /// There may be something to read.
+    unread: bool,
+    /// What there is to read has an end, which will be told only once.
+    ends: bool,
+    /// When it is given up, unless something happens.
+    until: Moment,
+    /// What the present request asks for beside its page.
+    ending: Ending,
+    head_only: bool,
+    /// What came was no request, and what else comes is not looked at.
+    refused: bool,
 }
 
-/// What came.
-enum Next {
-    Request(Head),
-    /// It is no request, or came too slowly.
-    Refused(Answer),
-    /// The client went away, or said nothing for long, or the application stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client is to begin a request.
+    Silent,
+    /// It has begun one.
+    Asking,
+    /// A worker has its request.
+    Waiting,
+    /// It is to take its answer.
+    Answered,
+    /// It was refused, and is listened to for a little longer.
+    Leaving,
+}
+
+/// What a connection waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Its client.
+    Client,
+    /// The database.
+    Page { page: usize, key: Option<u64> },
+    /// Nothing: it is over.
     End,
 }
 
+/// What one who attends to connections needs for any of them.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    now: Now,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+}
+
 impl Conversation {
-    /// Answers requests until the connection ends.
-    pub(crate) async fn run(mut self) {
-        let (mut inbox, mut outbox) = (Vec::new(), Vec::new());
-        let mut now = Now::default();
+    pub(crate) fn new(stream: OwnedFd, idle_time: Duration) -> Self {
+        Self {
+            stream,
+            watched: None,
+            stage: Stage::Silent,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            unread: true,
+            ends: false,
+            until: clock::after(idle_time),
+            ending: Ending::Closes,
+            head_only: false,
+            refused: false,
+        }
+    }
+
+    /// What the kernel is to tell of it. Each thing is told once (`ET`): reading is done until there is nothing left.
+    pub(crate) fn wish(&self) -> EventFlags {
+        let read = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        if self.stage == Stage::Answered { read | EventFlags::OUT } else { read }
+    }
+
+    /// Something happened to it.
+    pub(crate) fn note(&mut self, seen: Seen) {
+        self.unread = true;
+        self.ends |= seen.ends;
+    }
+
+    /// Goes on until it has to wait.
+    pub(crate) fn go_on(&mut self, office: &Office, hands: &mut Hands) -> Next {
         loop {
-            match self.next(&mut inbox).await {
-                Next::End => return,
-                Next::Refused(answer) => {
-                    Counts::one(&self.counts.malformed);
-                    answer.write(&mut now, Ending::Closes, false, &mut outbox);
-                    if self.send(&outbox).await.is_ok() {
-                        self.linger().await;
-                    }
-                    return;
-                }
-                Next::Request(head) => {
-                    inbox.drain(..head.length);
-                    let answer = self.answer(&head).await;
-                    Counts::one(&self.counts.answered);
-                    if answer.status >= 500 {
-                        Counts::one(&self.counts.failed);
-                    }
-                    let ending = if *self.stopping.borrow() { Ending::Closes } else { head.ending };
-                    answer.write(&mut now, ending, head.method == Method::Head, &mut outbox);
-                    if self.send(&outbox).await.is_err() {
-                        return;
-                    }
-                    if ending == Ending::Closes {
-                        if !inbox.is_empty() {
-                            self.linger().await;
-                        }
-                        return;
-                    }
-                }
+            let next = match self.stage {
+                Stage::Silent | Stage::Asking => self.hear(office, hands),
+                Stage::Waiting => Some(Next::Client),
+                Stage::Answered => self.send_rest(office),
+                Stage::Leaving => Some(self.drain(hands)),
+            };
+            if let Some(next) = next {
+                return next;
             }
         }
     }
 
-    async fn next(&mut self, inbox: &mut Vec<u8>) -> Next {
-        let options = self.office.application.options;
-        let mut began = None;
-        let waits_since = Instant::now();
+    /// What is to be done, once its time is over.
+    pub(crate) fn expire(&mut self, office: &Office, hands: &mut Hands) -> Next {
+        if self.stage != Stage::Asking {
+            return Next::End;
+        }
+        let seconds = office.application.options.head_time.as_secs_f64();
+        let why = format!("the head of the request did not come within {seconds} s");
+        self.refuse(&Answer::says(408, &why), office, hands).unwrap_or_else(|| self.go_on(office, hands))
+    }
+
+    /// Whether its time is over.
+    pub(crate) fn overdue(&self, now: Moment) -> bool {
+        self.until <= now
+    }
+
+    /// Whether it only waits for a request.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self.stage, Stage::Silent | Stage::Asking)
+    }
+
+    /// Reads and answers a request; nothing if there is more to do at once.
+    fn hear(&mut self, office: &Office, hands: &mut Hands) -> Option<Next> {
+        let mut inbox = std::mem::take(&mut hands.inbox);
+        inbox.clear();
+        if !self.inbox.is_empty() {
+            inbox.append(&mut self.inbox);
+            // Ten thousand idle connections need no memory to read into.
+            self.inbox = Vec::new();
+        }
+        let next = self.hear_into(&mut inbox, office, hands);
+        hands.inbox = inbox;
+        next
+    }
+
+    fn hear_into(&mut self, inbox: &mut Vec<u8>, office: &Office, hands: &mut Hands) -> Option<Next> {
         loop {
             if !inbox.is_empty() {
                 match head::read(inbox) {
-                    Ok(Some(head)) => return Next::Request(head),
+                    Ok(Some(head)) => {
+                        self.inbox.extend_from_slice(&inbox[head.length..]);
+                        return self.understand(&head, office, hands);
+                    }
                     Ok(None) => {}
-                    Err(answer) => return Next::Refused(answer),
+                    Err(answer) => return self.refuse(&answer, office, hands),
                 }
-                began.get_or_insert_with(Instant::now);
+            }
+            if !self.unread {
+                if office.stops() {
+                    return Some(Next::End);
+                }
+                self.inbox.extend_from_slice(inbox);
+                if self.stage == Stage::Silent && !inbox.is_empty() {
+                    self.stage = Stage::Asking;
+                    self.until = clock::after(office.application.options.head_time);
+                }
+                return Some(Next::Client);
             }
             inbox.reserve(READ);
-            match self.stream.try_read_buf(inbox) {
-                Ok(0) => return Next::End,
-                Ok(_) => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Next::End,
+            if !self.read(inbox) {
+                return Some(Next::End);
             }
-            let deadline = match began {
-                None => waits_since + options.idle_time,
-                Some(began) => began + options.head_time,
-            };
-            if began.is_none() {
-                // Ten thousand idle connections need no memory to read into.
-                *inbox = Vec::new();
-            }
-            let ended = tokio::select! {
-                biased;
-                ready = self.stream.readable() => ready.is_err(),
-                () = stopped(&mut self.stopping) => true,
-                () = sleep_until(deadline) => {
-                    if began.is_some() {
-                        let seconds = options.head_time.as_secs_f64();
-                        let why = format!("the head of the request did not come within {seconds} s");
-                        return Next::Refused(Answer::says(408, &why));
-                    }
-                    true
+        }
+    }
+
+    /// Reads what there is; false if there will be no more.
+    fn read(&mut self, into: &mut Vec<u8>) -> bool {
+        let room = into.capacity() - into.len();
+        match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(into)) {
+            Ok(0) => return false,
+            // Less than there was room for: what comes later is told. That it ends was told already.
+            Ok(came) => self.unread = came == room || self.ends,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => self.unread = false,
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn understand(&mut self, head: &Head, office: &Office, hands: &mut Hands) -> Option<Next> {
+        self.ending = head.ending;
+        self.head_only = head.method == Method::Head;
+        let known = if head.method == Method::Other {
+            Answer::says(405, "pages are asked for by GET")
+        } else {
+            match office.catalogue.find(&head.target) {
+                Wanted::Known(answer) => answer,
+                // What changes the database is not done for a head.
+                Wanted::Page { .. } if self.head_only => {
+                    Answer::says(405, "pages that ask the database are asked for by GET")
                 }
-            };
-            if ended {
+                Wanted::Page { page, key } => {
+                    self.stage = Stage::Waiting;
+                    return Some(Next::Page { page, key });
+                }
+            }
+        };
+        self.answer(&known, office, hands)
+    }
+
+    /// Answers the request, and goes on until it has to wait.
+    pub(crate) fn reply(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Next {
+        self.answer(answer, office, hands).unwrap_or_else(|| self.go_on(office, hands))
+    }
+
+    fn answer(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Option<Next> {
+        Counts::one(&office.counts.answered);
+        if answer.status >= 500 {
+            Counts::one(&office.counts.failed);
+        }
+        if office.stops() {
+            self.ending = Ending::Closes;
+        }
+        self.send(answer, office, hands)
+    }
+
+    /// Answers what is no request.
+    fn refuse(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Option<Next> {
+        Counts::one(&office.counts.malformed);
+        self.ending = Ending::Closes;
+        self.head_only = false;
+        self.refused = true;
+        self.send(answer, office, hands)
+    }
+
+    fn send(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Option<Next> {
+        answer.write(&mut hands.now, self.ending, self.head_only, &mut hands.outbox);
+        // As a rule it goes out at once.
+        match self.write(&hands.outbox) {
+            Ok(sent) if sent == hands.outbox.len() => self.said(office),
+            Ok(sent) => {
+                self.outbox.extend_from_slice(&hands.outbox[sent..]);
+                self.stage = Stage::Answered;
+                self.until = clock::after(WRITE_TIME);
+                Some(Next::Client)
+            }
+            Err(_) => Some(Next::End),
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        match retry_on_intr(|| rustix::net::send(&self.stream, bytes, SendFlags::NOSIGNAL)) {
+            Err(Errno::AGAIN) => Ok(0),
+            sent => sent,
+        }
+    }
+
+    fn send_rest(&mut self, office: &Office) -> Option<Next> {
+        while !self.outbox.is_empty() {
+            match self.write(&self.outbox) {
+                Ok(0) => return Some(Next::Client),
+                Ok(sent) => drop(self.outbox.drain(..sent)),
+                Err(_) => return Some(Next::End),
+            }
+        }
+        self.outbox = Vec::new();
+        self.said(office)
+    }
+
+    /// The answer is said.
+    fn said(&mut self, office: &Office) -> Option<Next> {
+        if self.ending != Ending::Closes {
+            self.stage = Stage::Silent;
+            self.until = clock::after(office.application.options.idle_time);
+            // As a rule it has only been answered, and the next request is not there yet.
+            return (self.inbox.is_empty() && !self.unread).then_some(Next::Client);
+        }
+        if self.inbox.is_empty() && !self.refused {
+            return Some(Next::End);
+        }
+        // Closing with unread bytes would reset the connection, and the client would lose the answer: our half is ended,
+        // and what still comes is read.
+        if rustix::net::shutdown(&self.stream, Shutdown::Write).is_err() {
+            return Some(Next::End);
+        }
+        self.stage = Stage::Leaving;
+        self.until = clock::after(LINGER);
+        self.unread = true;
+        None
+    }
+
+    fn drain(&mut self, hands: &mut Hands) -> Next {
+        while self.unread {
+            hands.inbox.clear();
+            hands.inbox.reserve(READ);
+            let mut inbox = std::mem::take(&mut hands.inbox);
+            let more = self.read(&mut inbox);
+            hands.inbox = inbox;
+            if !more {
                 return Next::End;
             }
         }
-    }
-
-    async fn answer(&self, head: &Head) -> Answer {
-        if head.method == Method::Other {
-            return Answer::says(405, "pages are asked for by GET");
-        }
-        match self.office.catalogue.find(&head.target) {
-            Wanted::Known(answer) => answer,
-            // What changes the database is not done for a head.
-            Wanted::Page { .. } if head.method == Method::Head => {
-                Answer::says(405, "pages that ask the database are asked for by GET")
-            }
-            Wanted::Page { page, key } => {
-                let (reply, answer) = oneshot::channel();
-                if self.office.queue.offer(Job { page, key, reply }).is_err() {
-                    Counts::one(&self.counts.refused);
-                    let most = self.office.application.options.queue;
-                    return Answer::says(503, &format!("{most} requests are waiting already"));
-                }
-                answer.await.unwrap_or_else(|_| Answer::says(500, "the worker ended without an answer"))
-            }
-        }
-    }
-
-    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // As a rule it goes out at once, and no timer is needed.
-        let sent = match self.stream.try_write(bytes) {
-            Ok(sent) => sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
-        if sent == bytes.len() {
-            return Ok(());
-        }
-        timeout(WRITE_TIME, self.stream.write_all(&bytes[sent..]))
-            .await
-            .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    /// Ends our half and reads what still comes: closing with unread bytes would reset the connection, and the client
-    /// would lose the answer.
-    async fn linger(mut self) {
-        if self.stream.shutdown().await.is_err() {
-            return;
-        }
-        let drain = async {
-            let mut scratch = Vec::with_capacity(READ);
-            while self.stream.readable().await.is_ok() {
-                scratch.clear();
-                match self.stream.try_read_buf(&mut scratch) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Ok(0) | Err(_) => break,
-                    Ok(_) => {}
-                }
-            }
-        };
-        let _ = timeout(LINGER, drain).await;
-    }
-}
-
-/// Returns when the application stops.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    while !*stopping.borrow_and_update() {
-        if stopping.changed().await.is_err() {
-            return;
-        }
+        Next::Client
     }
 }

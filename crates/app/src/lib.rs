@@ -1,20 +1,27 @@
 //! The web tier: an application that serves experiments' transactions over HTTP/1.1, so that any load tool can drive
 //! them. `docs/app.openapi.yaml` describes what it answers.
 //!
-//! One thread waits for all connections (tokio); requests that ask the database go through a bounded queue to workers,
-//! threads that hold sessions and block. The server's half of HTTP is written here over the parser `httparse`, and not
+//! Workers, threads that hold sessions and block, wait for all connections at one epoll. Whoever is woken by a request reads
+//! it, asks the database, and answers, so that a request changes threads once. What comes while all are busy goes into a
+//! bounded queue: the next worker that is done lets it in, or the porter where none is done for a while, who also gives up
+//! clients that are too slow. The server's half of HTTP is written here over the parser `httparse`, and not
 //! taken from a library: pages take no body, so that little of the protocol is left, and a request that comes too slowly
 //! is to end with an answer, 408, and not in silence, but only if it has begun.
 
 mod answer;
 mod calendar;
 mod catalogue;
+mod clock;
 mod conversation;
 mod crew;
+mod door;
 mod head;
+mod host;
+mod porter;
 mod queue;
 mod seat;
 mod server;
+mod table;
 
 pub use seat::Tally;
 pub use server::Listening;
