@@ -69,6 +69,58 @@ fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
 }
 
 #[test]
+fn a_client_that_ends_its_half_after_asking_is_answered() {
+    let app = App::start("sqlite:", &[]);
+    for n in 0..200 {
+        let mut stream = app.connect();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        if n % 2 == 0 {
+            // Its end is not told together with its request.
+            std::thread::yield_now();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(Said::read(&mut stream).status, 200);
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "the connection stays");
+    }
+}
+
+#[test]
+fn a_client_that_takes_its_answers_late_gets_all_of_them() {
+    const ANSWERS: usize = 40;
+    let app = App::start_with("sqlite:", &["--experiment", "session", "--set", "session.payload=1m"]);
+    let mut late = app.connect();
+    late.write_all(&b"GET /session/read HTTP/1.1\r\nHost: a\r\n\r\n".repeat(ANSWERS)).unwrap();
+    // More than the kernel keeps for a connection: others are served while this one is not read.
+    for _ in 0..20 {
+        assert_eq!(app.get("/session/read").status, 200);
+    }
+    let mut all = 0;
+    for _ in 0..ANSWERS {
+        let said = head_and_length(&mut late);
+        assert!(said.0.starts_with("HTTP/1.1 200") && said.1 > 1_000_000, "{said:?}");
+        all += said.1;
+    }
+    assert!(all > ANSWERS * 1_000_000);
+    late.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!(Said::read(&mut late).body, "ok\n");
+}
+
+/// The head of an answer, and how long its body was, of which nothing is kept.
+fn head_and_length(stream: &mut TcpStream) -> (String, usize) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+    let length: usize = length.parse().unwrap();
+    stream.read_exact(&mut vec![0; length]).unwrap();
+    (head, length)
+}
+
+#[test]
 fn clients_that_go_away_in_mid_request_hurt_nobody() {
     let Some(server) = testing::server("postgres") else { return };
     let app = App::start(server.url(), &["--workers", "4"]);

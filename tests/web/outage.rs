@@ -81,6 +81,7 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body.contains("2 requests are waiting already"), "{refused:?}");
     assert!(refused.field("retry-after").is_some(), "{refused:?}");
+    assert_eq!(app.get("/kv").status, 200, "what needs no database waits for a worker");
     server.resume().unwrap();
     let mut answers: Vec<u16> = waiting.iter_mut().map(|stream| Said::read(stream).status).collect();
     answers.sort_unstable();

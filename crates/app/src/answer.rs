@@ -80,7 +80,7 @@ impl Answer {
             Ending::Stays => b"\r\n",
             // Clients of HTTP/1.0 want to be told.
             Ending::StaysOld => b"Connection: keep-alive\r\n\r\n",
-            Ending::Closes => b"Connection: close\r\n\r\n",
+            Ending::Closes | Ending::Refuses => b"Connection: close\r\n\r\n",
         });
         if !head_only {
             out.extend_from_slice(&self.body);
@@ -94,6 +94,8 @@ pub(crate) enum Ending {
     Stays,
     StaysOld,
     Closes,
+    /// It closes, and what else comes before the client has noticed is not looked at.
+    Refuses,
 }
 
 /// RFC 9110, section 15.

@@ -40,8 +40,6 @@ pub(crate) struct Conversation {
     /// What the present request asks for beside its page.
     ending: Ending,
     head_only: bool,
-    /// What came was no request, and what else comes is not looked at.
-    refused: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +88,6 @@ impl Conversation {
             until: clock::after(idle_time),
             ending: Ending::Closes,
             head_only: false,
-            refused: false,
         }
     }
 
@@ -239,9 +236,8 @@ impl Conversation {
     /// Answers what is no request.
     fn refuse(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Option<Next> {
         Counts::one(&office.counts.malformed);
-        self.ending = Ending::Closes;
+        self.ending = Ending::Refuses;
         self.head_only = false;
-        self.refused = true;
         self.send(answer, office, hands)
     }
 
@@ -281,13 +277,13 @@ impl Conversation {
 
     /// The answer is said.
     fn said(&mut self, office: &Office) -> Option<Next> {
-        if self.ending != Ending::Closes {
+        if matches!(self.ending, Ending::Stays | Ending::StaysOld) {
             self.stage = Stage::Silent;
             self.until = clock::after(office.application.options.idle_time);
             // As a rule it has only been answered, and the next request is not there yet.
             return (self.inbox.is_empty() && !self.unread).then_some(Next::Client);
         }
-        if self.inbox.is_empty() && !self.refused {
+        if self.inbox.is_empty() && self.ending == Ending::Closes {
             return Some(Next::End);
         }
         // Closing with unread bytes would reset the connection, and the client would lose the answer: our half is ended,

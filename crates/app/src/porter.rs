@@ -2,6 +2,7 @@
 //! in (and refuses those that are too many) while all workers are busy, and sees the last clients out.
 
 use crate::clock;
+use crate::conversation::Conversation;
 use crate::crew::Office;
 use crate::door::HANDFUL;
 use crate::host::Host;
@@ -49,13 +50,10 @@ pub(crate) fn work(office: &Office, stop: &AtomicBool) {
     let until = Instant::now() + GRACE;
     while office.door.guests() > 0 && Instant::now() < until {
         // What has been asked is answered; then nobody is waited for.
-        office.door.due(
-            |conversation| conversation.listens(),
-            |mut conversation| {
-                conversation.note(Seen::default());
-                host.go_on(conversation);
-            },
-        );
+        office.door.due(Conversation::listens, |mut conversation| {
+            conversation.note(Seen::default());
+            host.go_on(conversation);
+        });
         sweep(office, &mut host);
         sleep(BUSY);
     }

@@ -108,8 +108,10 @@ impl Table {
     /// Takes those that wait and of which `due` is true, one after the other.
     pub(crate) fn due(&self, due: impl Fn(&Conversation) -> bool, mut then: impl FnMut(Box<Conversation>)) {
         for number in 0..=self.highest.load(Ordering::Relaxed) {
-            let made = self.sheets.get(number / SHEET).is_some_and(|sheet| sheet.get().is_some());
-            let Some(mut place) = self.place(number).filter(|_| made) else { continue };
+            if self.sheets.get(number / SHEET).is_none_or(|sheet| sheet.get().is_none()) {
+                continue;
+            }
+            let Some(mut place) = self.place(number) else { continue };
             if let Place::Waits(conversation) = &*place
                 && due(conversation)
             {
@@ -120,5 +122,58 @@ impl Table {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    fn conversation() -> Box<Conversation> {
+        let (stream, _) = UnixStream::pair().unwrap();
+        Box::new(Conversation::new(stream.into(), Duration::from_mins(1)))
+    }
+
+    const END: Seen = Seen { ends: true };
+    const MORE: Seen = Seen { ends: false };
+
+    #[test]
+    fn what_happens_to_a_connection_that_is_attended_to_is_told_when_it_is_put_back_and_not_to_others() {
+        let table = Table::new(5_000);
+        assert!(table.open(4_321));
+        assert!(table.take(4_321, MORE).is_none() && table.take(4_321, END).is_none());
+        assert!(table.take(4_321, MORE).is_none());
+        let (back, seen) = table.put(4_321, conversation()).unwrap();
+        assert_eq!(seen, END, "the end was told once and is forgotten");
+        assert!(table.put(4_321, back).is_none());
+        assert_eq!(table.take(4_321, MORE).unwrap().1, MORE);
+    }
+
+    #[test]
+    fn news_of_a_connection_that_is_gone_is_nobodys() {
+        let table = Table::new(100);
+        table.open(7);
+        table.put(7, conversation());
+        table.close(7);
+        assert!(table.take(7, END).is_none());
+        // Its number is the next one's, who has not heard of it.
+        table.open(7);
+        assert!(table.put(7, conversation()).is_none());
+        assert!(!table.open(1 << 20) && table.take(1 << 20, END).is_none());
+    }
+
+    #[test]
+    fn those_that_are_attended_to_are_not_taken_by_the_porter() {
+        let table = Table::new(3_000);
+        for number in [3, 1_500, 2_999] {
+            table.open(number);
+            table.put(number, conversation());
+        }
+        let attended = table.take(1_500, MORE);
+        let mut taken = Vec::new();
+        table.due(|_| true, |conversation| taken.push(conversation));
+        assert_eq!((attended.is_some(), taken.len()), (true, 2));
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+//! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
 //! `suites [OPTIONS]`: whole transactions beside pgbench and sysbench, at what they send and how many a second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same of one run each with pgbench or sysbench, beside ours.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
+mod app;
 mod pairs;
 mod peers;
 mod suites;
@@ -21,9 +23,10 @@ pub fn run(args: &[String]) -> Outcome {
         Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
         Some("aa") if args.get(1).is_some_and(|arg| arg == "--tools") => pairs::run(&args[2..]),
         Some("aa") => aa::run(&args[1..]),
+        Some("app") => app::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("which? There are: overhead, aa, peers, suites".to_owned()),
+        _ => Err("which? There are: overhead, aa, app, peers, suites".to_owned()),
     }
 }
 

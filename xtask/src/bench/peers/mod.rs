@@ -17,6 +17,7 @@ use super::{cargo, program};
 use crate::{Outcome, programs, shell};
 use server::Server;
 use table::{Group, Row};
+pub(super) use table::{machine, said, spread};
 use tools::{ENGINES, Engine, Length, Report, Tool};
 
 /// Where the table goes.

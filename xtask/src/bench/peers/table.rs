@@ -27,7 +27,7 @@ pub struct Group {
 }
 
 /// Least, median, most.
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let (Some(least), Some(most)) = (values.first().copied(), values.last().copied()) else {
@@ -128,7 +128,7 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 To get the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools`.
 ";
 
-fn machine() -> String {
+pub fn machine() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -139,7 +139,7 @@ fn machine() -> String {
     format!("{model}, {processors} processors, Linux {release}")
 }
 
-fn said(program: &str, args: &[&str]) -> String {
+pub fn said(program: &str, args: &[&str]) -> String {
     crate::shell::run(Command::new(program).args(args), program).unwrap_or_default().trim().to_owned()
 }
 

@@ -1,0 +1,140 @@
+//! `cargo xtask bench app`: what the web tier itself costs for a request.
+//!
+//! In each round, one after the other and beginning with another each time: the program's `kurabe app`, that of another
+//! build where one is named, the same database calls without a web tier, and the kernel's floor: a program that does
+//! nothing but receive a request and answer it. All are driven by ab.
+
+mod floor;
+mod parts;
+mod table;
+
+use std::path::PathBuf;
+
+use super::peers::server::Server;
+use super::{cargo, program};
+use crate::{Outcome, programs};
+use parts::{Bench, Sample};
+
+/// Where the table goes.
+const PAGE: &str = "docs/web-tier.md";
+
+/// How the pages are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mode {
+    write: bool,
+    /// One connection for all requests of a client, and not one for each.
+    kept: bool,
+}
+
+const MODES: [Mode; 4] = [
+    Mode { write: false, kept: true },
+    Mode { write: true, kept: true },
+    Mode { write: false, kept: false },
+    Mode { write: true, kept: false },
+];
+
+struct Options {
+    rounds: usize,
+    requests: u64,
+    clients: u32,
+    engines: Vec<String>,
+    beside: Option<PathBuf>,
+}
+
+/// What one engine's rounds gave: a sample of each mode, in the order of [`MODES`].
+pub struct Group {
+    engine: String,
+    version: String,
+    rounds: Vec<[Sample; MODES.len()]>,
+}
+
+pub fn run(args: &[String]) -> Outcome {
+    if args.first().is_some_and(|arg| arg == floor::ARGUMENT) {
+        return floor::serve(args.get(1).is_some_and(|arg| arg == floor::KEPT));
+    }
+    let options = options(args)?;
+    if programs::find("ab", &programs::folders()).is_none() {
+        return Err("ab is not installed; to get it: apt-get install apache2-utils".to_owned());
+    }
+    // A program that is built already, where building would disturb what else goes on.
+    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
+    if built.is_none() {
+        cargo(&["build", "--release", "--package", "kurabe"])?;
+    }
+    let bench = Bench::new(built.unwrap_or_else(program), &options)?;
+    let mut groups = Vec::new();
+    for engine in &options.engines {
+        // SQLite and `null:` are in the process, and need no server.
+        let (url, version, server) = match engine.as_str() {
+            "null" | "sqlite" => (format!("{engine}:"), engine.clone(), None),
+            _ => {
+                let server = Server::start(&bench.program, engine, &[])?;
+                (server.url.clone(), server.version.clone(), Some(server))
+            }
+        };
+        let mut group = Group { engine: engine.clone(), version, rounds: Vec::new() };
+        for round in 0..options.rounds {
+            group.rounds.push(bench.round(&url, round)?);
+            println!("{}", group.last());
+        }
+        drop(server);
+        groups.push(group);
+        // After each engine, so that what is measured is kept if the next one breaks off.
+        std::fs::write(PAGE, table::page(&groups, &options, args)).map_err(|e| format!("{PAGE}: {e}"))?;
+    }
+    for group in &groups {
+        println!("{}", group.markdown(options.beside.is_some()));
+    }
+    Ok(())
+}
+
+fn options(args: &[String]) -> Result<Options, String> {
+    let mut options = Options {
+        rounds: 5,
+        requests: 30_000,
+        clients: 100,
+        engines: vec!["null".to_owned(), "postgres".to_owned()],
+        beside: None,
+    };
+    for pair in args.chunks(2) {
+        let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+        let number = || match value.parse::<u32>() {
+            Ok(number @ 1..) => Ok(number),
+            _ => Err(format!("{name}: '{value}' is no whole number above 0")),
+        };
+        match name.as_str() {
+            "--rounds" => options.rounds = number()? as usize,
+            "--requests" => options.requests = u64::from(number()?),
+            "--clients" => options.clients = number()?,
+            "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
+            "--beside" => options.beside = Some(PathBuf::from(value)),
+            _ => {
+                let known = "--rounds, --requests, --clients, --engines, --beside PROGRAM";
+                return Err(format!("no option {name}: {known}"));
+            }
+        }
+    }
+    if options.requests < u64::from(options.clients) {
+        return Err("--requests: fewer than --clients".to_owned());
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(args: &[&str]) -> String {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        options(&args).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        assert!(refused(&["--rounds"]).contains("needs a value"));
+        assert!(refused(&["--rounds", "0"]).contains("above 0"));
+        assert!(refused(&["--pages", "3"]).contains("no option --pages"));
+        assert!(refused(&["--requests", "10", "--clients", "11"]).contains("fewer than"));
+        assert_eq!(refused(&["--requests", "10", "--clients", "10"]), "");
+    }
+}

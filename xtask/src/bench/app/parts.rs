@@ -1,0 +1,227 @@
+//! One round: each contender in turn.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::{MODES, Mode, Options, floor};
+use crate::shell;
+
+/// Requests before anything is counted: connections to the database are opened by them.
+const WARM: u64 = 1_000;
+/// Requests that ask the database at once, in the application and without it.
+const WORKERS: &str = "16";
+
+/// Microseconds of CPU for a request, of each contender, and requests per second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// `kurabe app`.
+    pub app: f64,
+    /// That of the other build.
+    pub beside: f64,
+    /// The same database calls without a web tier.
+    pub database: f64,
+    /// The kernel's floor.
+    pub floor: f64,
+    pub per_second: f64,
+    pub per_second_beside: f64,
+}
+
+pub struct Bench {
+    pub program: PathBuf,
+    beside: Option<PathBuf>,
+    requests: u64,
+    clients: u32,
+    scratch: PathBuf,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// A program that serves; ends with its value.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It removes what it made in the database when it is asked to end.
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+}
+
+impl Serving {
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+        let mut line = String::new();
+        let said = child.stdout.take().and_then(|out| BufReader::new(out).read_line(&mut line).ok());
+        let url = line.trim().to_owned();
+        let serving = Self { child, url };
+        if said.is_none() || !serving.url.starts_with("http://") {
+            return Err(format!("{name} does not serve"));
+        }
+        Ok(serving)
+    }
+
+    /// Seconds of CPU of all its threads, as the scheduler counts them; none of them ends while it serves.
+    fn cpu(&self) -> Result<f64, String> {
+        let folder = format!("/proc/{}/task", self.child.id());
+        let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+        let of = |path: PathBuf| {
+            fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok()
+        };
+        Ok(tasks.flatten().filter_map(|task| of(task.path())).sum::<f64>() / 1e9)
+    }
+}
+
+/// What a contender is.
+#[derive(Clone, Copy)]
+enum Contender {
+    App,
+    Beside,
+    Database,
+    Floor,
+}
+
+impl Bench {
+    pub fn new(program: PathBuf, options: &Options) -> Result<Self, String> {
+        let scratch = std::env::temp_dir().join(format!("kurabe-app-{}", std::process::id()));
+        fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+        let (requests, clients) = (options.requests, options.clients);
+        Ok(Self { program, beside: options.beside.clone(), requests, clients, scratch })
+    }
+
+    pub fn round(&self, url: &str, round: usize) -> Result<[Sample; MODES.len()], String> {
+        let mut contenders = vec![Contender::App, Contender::Database, Contender::Floor];
+        if self.beside.is_some() {
+            contenders.insert(1, Contender::Beside);
+        }
+        let count = contenders.len();
+        contenders.rotate_left(round % count);
+        let mut samples = [Sample::default(); MODES.len()];
+        for contender in contenders {
+            match (contender, &self.beside) {
+                (Contender::App, _) => {
+                    for (sample, (cpu, rate)) in samples.iter_mut().zip(self.application(&self.program, url)?)
+                    {
+                        (sample.app, sample.per_second) = (cpu, rate);
+                    }
+                }
+                (Contender::Beside, Some(program)) => {
+                    for (sample, (cpu, rate)) in samples.iter_mut().zip(self.application(program, url)?) {
+                        (sample.beside, sample.per_second_beside) = (cpu, rate);
+                    }
+                }
+                (Contender::Beside, None) => {}
+                (Contender::Database, _) => {
+                    let [read, write] = self.database(url)?;
+                    for (sample, mode) in samples.iter_mut().zip(MODES) {
+                        sample.database = if mode.write { write } else { read };
+                    }
+                }
+                (Contender::Floor, _) => {
+                    let [kept, anew] = [self.floor(true)?, self.floor(false)?];
+                    for (sample, mode) in samples.iter_mut().zip(MODES) {
+                        sample.floor = if mode.kept { kept } else { anew };
+                    }
+                }
+            }
+        }
+        Ok(samples)
+    }
+
+    fn application(&self, program: &Path, url: &str) -> Result<Vec<(f64, f64)>, String> {
+        let mut command = Command::new(program);
+        command.args(["app", url, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "10k"]);
+        command.args(["--workers", WORKERS]);
+        let app = Serving::start(&mut command)?;
+        for mode in MODES {
+            self.drive(&app, mode, WARM.max(u64::from(self.clients)))?;
+        }
+        MODES.into_iter().map(|mode| self.measure(&app, mode)).collect()
+    }
+
+    fn floor(&self, kept: bool) -> Result<f64, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(own);
+        command.args(["bench", "app", floor::ARGUMENT, if kept { floor::KEPT } else { "anew" }]);
+        let floor = Serving::start(&mut command)?;
+        let mode = Mode { write: false, kept };
+        self.drive(&floor, mode, WARM.max(u64::from(self.clients)))?;
+        Ok(self.measure(&floor, mode)?.0)
+    }
+
+    /// Microseconds of CPU for a request, and requests per second.
+    fn measure(&self, serving: &Serving, mode: Mode) -> Result<(f64, f64), String> {
+        let before = serving.cpu()?;
+        let per_second = self.drive(serving, mode, self.requests)?;
+        Ok(((serving.cpu()? - before) * 1e6 / self.requests as f64, per_second))
+    }
+
+    /// Lets ab ask; requests per second.
+    fn drive(&self, serving: &Serving, mode: Mode, requests: u64) -> Result<f64, String> {
+        let page = format!("{}/kv/{}", serving.url, if mode.write { "write" } else { "read" });
+        let mut ab = Command::new("ab");
+        ab.args(["-q", "-c", &self.clients.to_string(), "-n", &requests.to_string()]);
+        if mode.kept {
+            ab.arg("-k");
+        }
+        let said = shell::run(ab.arg(&page), "ab")?;
+        let line = |name: &str| {
+            let value = said.lines().find_map(|line| line.strip_prefix(name))?;
+            value.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        if line("Failed requests:") != Some(0.0) || line("Non-2xx responses:").is_some() {
+            return Err(format!("{page} failed:\n{said}"));
+        }
+        line("Requests per second:").ok_or_else(|| format!("ab said: {said}"))
+    }
+
+    /// Microseconds of CPU for a read and for a write without a web tier.
+    fn database(&self, url: &str) -> Result<[f64; 2], String> {
+        let runs = self.scratch.join("runs");
+        let kurabe = |args: &[&str]| {
+            let mut command = Command::new(&self.program);
+            shell::run(command.args(args).env("KURABE_RUNS", &runs), "kurabe")
+        };
+        let how = ["--clients", WORKERS, "--records", "10k", "--rounds", "1", "--duration", "1s"];
+        kurabe(&[&["run", "kv", url, "--quiet", "--no-html"], &how[..]].concat())?;
+        let csv = kurabe(&["report", "--format", "csv"])?;
+        parse(&csv).ok_or_else(|| format!("a report without figures: {csv}"))
+    }
+}
+
+/// The means of `client_cpu_us_per_op` of reads and of writes: a cell and its repeat are one figure.
+fn parse(csv: &str) -> Option<[f64; 2]> {
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next()?.split(',').collect();
+    let column = |name: &str| names.iter().position(|known| *known == name);
+    let (operation, cpu) = (column("operation")?, column("client_cpu_us_per_op")?);
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let mean = |wanted: &str| {
+        let of = rows.iter().filter(|row| row.get(operation) == Some(&wanted));
+        let figures: Vec<f64> = of.filter_map(|row| row.get(cpu)?.parse().ok()).collect();
+        (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
+    };
+    Some([mean("read")?, mean("write")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_are_told_apart_and_repeats_are_one_figure() {
+        let csv = "run,operation,client_cpu_us_per_op\na,read,4.0\na,write,9\na,read,6.0\n";
+        assert_eq!(parse(csv), Some([5.0, 9.0]));
+        assert_eq!(parse("run,operation,client_cpu_us_per_op\na,read,4.0\n"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Figures as Markdown: medians over the rounds, and differences within each.
+
+use std::fmt::Write as _;
+
+use super::super::peers::{machine, said, spread};
+use super::parts::Sample;
+use super::{Group, MODES, Options};
+
+impl Group {
+    /// The last round, for whoever waits.
+    pub fn last(&self) -> String {
+        let samples = self.rounds.last().into_iter().flatten();
+        let figures: Vec<String> = samples
+            .map(|s| format!("{:.1} ({:.1}) − {:.1} − {:.1}", s.app, s.beside, s.database, s.floor))
+            .collect();
+        format!("{} round {}: {}", self.engine, self.rounds.len(), figures.join("; "))
+    }
+
+    /// The rows of the table.
+    pub fn markdown(&self, beside: bool) -> String {
+        let mut out = String::new();
+        for (index, mode) in MODES.iter().enumerate() {
+            let of =
+                |figure: fn(&Sample) -> f64| spread(self.rounds.iter().map(|round| figure(&round[index])));
+            let range = |figure: fn(&Sample) -> f64| {
+                let (least, median, most) = of(figure);
+                format!("{median:.1} ({least:.1}–{most:.1})")
+            };
+            // Writing to a String cannot fail.
+            let _ = write!(
+                out,
+                "| {} | {} | {} | {} | {:.1} | {} | {:.1} | {} | {:.0} |",
+                self.engine,
+                if mode.kept { "kept" } else { "per request" },
+                if mode.write { "write" } else { "read" },
+                range(|s| s.app),
+                of(|s| s.database).1,
+                range(|s| s.app - s.database),
+                of(|s| s.floor).1,
+                range(|s| s.app - s.database - s.floor),
+                of(|s| s.per_second).1,
+            );
+            if beside {
+                let _ = write!(
+                    out,
+                    " {} | {} | {:.2} | {:.0} |",
+                    range(|s| s.beside),
+                    range(|s| s.beside - s.database),
+                    of(|s| s.app / s.beside).1,
+                    of(|s| s.per_second_beside).1,
+                );
+            }
+            out.push('\n');
+        }
+        out.trim_end().to_owned()
+    }
+}
+
+/// `docs/web-tier.md`.
+pub fn page(groups: &[Group], options: &Options, args: &[String]) -> String {
+    let beside = options.beside.is_some();
+    let rows: Vec<String> = groups.iter().map(|group| group.markdown(beside)).collect();
+    // Where the other build lay says nothing to anybody else.
+    let shown = args.chunks(2).map(|pair| match pair {
+        [name, _] if name == "--beside" => "--beside PROGRAM".to_owned(),
+        pair => pair.join(" "),
+    });
+    let command: Vec<String> = ["cargo xtask bench app".to_owned()].into_iter().chain(shown).collect();
+    let versions: Vec<&str> = groups.iter().map(|group| group.version.as_str()).collect();
+    let more = if beside {
+        ("| the other build: CPU | less the call | CPU, this ÷ other | req/s, other ", "|--:|--:|--:|--:")
+    } else {
+        ("", "")
+    };
+    format!(
+        "# What the web tier costs\n\n\
+         What `kurabe app` itself adds to a database call. Made by\n\n```\n{command}\n```\n\n\
+         on {date} UTC; {machine}; {versions}; kurabe {kurabe}. {rounds} rounds, {requests} requests each by `ab -c {clients}`, \
+         16 workers, connections to the database kept. CPU in microseconds for a request.\n\n\
+         | engine | connections of clients | page | CPU of `kurabe app` | the call alone | difference | kernel's floor \
+         | difference, less the floor | req/s {more}|\n\
+         |---|---|---|--:|--:|--:|--:|--:|--:{lines}|\n{rows}\n\n{ABOUT}",
+        command = command.join(" "),
+        date = said("date", &["-u", "+%Y-%m-%d %H:%M"]),
+        machine = machine(),
+        versions = versions.join("; "),
+        kurabe = env!("CARGO_PKG_VERSION"),
+        rounds = options.rounds,
+        requests = options.requests,
+        clients = options.clients,
+        more = more.0,
+        lines = more.1,
+        rows = rows.join("\n"),
+    )
+}
+
+const ABOUT: &str = "\
+Figures are medians over the rounds, with the least and the most; differences are taken within each round.
+
+- **CPU of `kurabe app`**: all threads of the process, as the kernel's scheduler counts them, while ab asks.
+- **The call alone**: what `kurabe run kv` of the same build takes from its processors for the same operation, by the same
+  driver, with 16 clients: drawing, asking, comparing, and keeping the time.
+- **Difference**: what the web tier adds. A part of it is the kernel's, which no server is spared:
+- **Kernel's floor**: a program that does nothing but wait for a request, read it and write a fixed answer of the same length;
+  per request it is one thread that accepts, reads, writes and closes (`accept4`, `read`, `write`, `close`), kept a thread for each
+  connection. What ab makes the kernel do in its own time is not in it.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_taken_within_each_round() {
+        let sample = |app, database| Sample {
+            app,
+            database,
+            floor: 2.0,
+            beside: 2.0 * app,
+            per_second: 100.0,
+            per_second_beside: 50.0,
+        };
+        let rounds = [sample(10.0, 1.0), sample(20.0, 12.0), sample(30.0, 20.0)];
+        let group = Group {
+            engine: "x".to_owned(),
+            version: String::new(),
+            rounds: rounds.map(|sample| [sample; MODES.len()]).to_vec(),
+        };
+        let row = group.markdown(true).lines().next().unwrap_or_default().to_owned();
+        assert_eq!(
+            row,
+            "| x | kept | read | 20.0 (10.0–30.0) | 12.0 | 9.0 (8.0–10.0) | 2.0 | 7.0 (6.0–8.0) | 100 | 40.0 (20.0–60.0) | 28.0 \
+             (19.0–40.0) | 0.50 | 50 |"
+        );
+    }
+}
