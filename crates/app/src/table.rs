@@ -131,9 +131,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    fn conversation() -> Box<Conversation> {
+    fn put(table: &Table, number: usize) -> Option<(Box<Conversation>, Seen)> {
         let (stream, _) = UnixStream::pair().unwrap();
-        Box::new(Conversation::new(stream.into(), Duration::from_mins(1)))
+        table.put(number, Box::new(Conversation::new(stream.into(), Duration::from_secs(60))))
     }
 
     const END: Seen = Seen { ends: true };
@@ -145,7 +145,7 @@ mod tests {
         assert!(table.open(4_321));
         assert!(table.take(4_321, MORE).is_none() && table.take(4_321, END).is_none());
         assert!(table.take(4_321, MORE).is_none());
-        let (back, seen) = table.put(4_321, conversation()).unwrap();
+        let (back, seen) = put(&table, 4_321).unwrap();
         assert_eq!(seen, END, "the end was told once and is forgotten");
         assert!(table.put(4_321, back).is_none());
         assert_eq!(table.take(4_321, MORE).unwrap().1, MORE);
@@ -155,12 +155,12 @@ mod tests {
     fn news_of_a_connection_that_is_gone_is_nobodys() {
         let table = Table::new(100);
         table.open(7);
-        table.put(7, conversation());
+        put(&table, 7);
         table.close(7);
         assert!(table.take(7, END).is_none());
         // Its number is the next one's, who has not heard of it.
         table.open(7);
-        assert!(table.put(7, conversation()).is_none());
+        assert!(put(&table, 7).is_none());
         assert!(!table.open(1 << 20) && table.take(1 << 20, END).is_none());
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let table = Table::new(3_000);
         for number in [3, 1_500, 2_999] {
             table.open(number);
-            table.put(number, conversation());
+            put(&table, number);
         }
         let attended = table.take(1_500, MORE);
         let mut taken = Vec::new();
