@@ -95,7 +95,8 @@ impl Workload for ViaWorkload {
         session: &mut dyn Session,
     ) -> Result<()> {
         let mut out = Vec::new();
-        session.ask(&format!("/{}", INFO.name), false, &mut out)?;
+        let page = format!("/{}", INFO.name);
+        session.ask(&page, false, &mut out).map_err(|error| error.context(page))?;
         let facts: Facts = serde_json::from_slice(&out).map_err(|error| {
             Error::mismatch(format!("the application does not say what its rows are: {error}"))
         })?;
