@@ -246,12 +246,22 @@ impl Conversation {
     fn send(&mut self, answer: &Answer, office: &Office, hands: &mut Hands) -> Option<Next> {
         answer.write(&mut hands.now, self.ending, self.head_only, &mut hands.outbox);
         // The last answer of a connection goes out together with its end: one packet fewer, and its client is woken once.
-        // Where bytes were left unread, closing would throw away what has not gone out yet.
         let last = self.ending == Ending::Closes && self.inbox.is_empty() && !self.unread;
-        let more = if last && hands.outbox.len() <= PACKET { SendFlags::MORE } else { SendFlags::empty() };
+        let last = last && hands.outbox.len() <= PACKET;
+        let flags = if last { SendFlags::MORE } else { SendFlags::empty() };
         // As a rule it goes out at once.
-        match self.write(&hands.outbox, more) {
-            Ok(sent) if sent == hands.outbox.len() => self.said(office),
+        match self.write(&hands.outbox, flags) {
+            Ok(sent) if sent == hands.outbox.len() => {
+                if last {
+                    if self.watched.take().is_some() {
+                        // A client ends its half at once, and nobody needs to be woken for it.
+                        office.door.forget(&self.stream);
+                    }
+                    // Closing alone would throw away what has not gone out yet, if something came that nobody reads.
+                    let _ = rustix::net::shutdown(&self.stream, Shutdown::Write);
+                }
+                self.said(office)
+            }
             Ok(sent) => {
                 self.outbox.extend_from_slice(&hands.outbox[sent..]);
                 self.stage = Stage::Answered;

@@ -205,6 +205,12 @@ impl Door {
         Ok(self.table.put(number, conversation))
     }
 
+    /// Wants to hear no more of a connection, which is about to end.
+    pub(crate) fn forget(&self, stream: &OwnedFd) {
+        // Where it fails, somebody is woken for nothing.
+        let _ = epoll::delete(&self.poll, stream);
+    }
+
     /// Ends a connection.
     pub(crate) fn dismiss(&self, conversation: Box<Conversation>) {
         self.table.close(number(&conversation.stream));
