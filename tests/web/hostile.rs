@@ -85,6 +85,19 @@ fn a_client_that_ends_its_half_after_asking_is_answered() {
 }
 
 #[test]
+fn a_client_that_says_more_after_its_last_request_gets_its_answer() {
+    let app = App::start("null:", &[]);
+    for _ in 0..2_000 {
+        let mut stream = app.connect();
+        stream.set_nodelay(true).unwrap();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        // It may come before the answer, and then nobody reads it; or after the connection has ended.
+        let _ = stream.write_all(b"and this\r\n");
+        assert_eq!(Said::read(&mut stream).status, 200);
+    }
+}
+
+#[test]
 fn a_client_that_takes_its_answers_late_gets_all_of_them() {
     const ANSWERS: usize = 40;
     let app = App::start_with("sqlite:", &["--experiment", "session", "--set", "session.payload=1m"]);
