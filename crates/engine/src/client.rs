@@ -241,10 +241,14 @@ impl<'a> Worker<'a> {
         while !self.ended()
             && let Some(turn) = sitter.next()
         {
-            let began = Instant::now();
+            let (began, completed) = (Instant::now(), self.outcome.completed);
             let measured = self.transactions(Some(turn));
             self.outcome.elapsed += began.elapsed();
             measured?;
+            if turn <= TELL {
+                // Too short for it to have told anything itself.
+                self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
@@ -257,7 +261,7 @@ impl<'a> Worker<'a> {
         let deadline = time.map(|time| Tick::now() + time);
         let quota = self.quota.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut told = (Tick::now(), 0);
+        let mut told = (Tick::now(), self.outcome.completed);
         self.outcome.curve.begin();
         while self.outcome.offered < quota && !self.stopped() {
             self.transaction.draw();

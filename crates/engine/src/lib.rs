@@ -2,6 +2,7 @@
 //! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
 
 mod asking;
+mod book;
 mod client;
 mod clock;
 mod connections;

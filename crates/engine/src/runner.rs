@@ -1,5 +1,6 @@
 //! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
 
+use crate::book::{Attempt, Book, Told};
 use crate::event::Event;
 use crate::highest::Objective;
 use crate::house::House;
@@ -14,7 +15,6 @@ use kurabe_core::observation::Observer;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
-use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -397,101 +397,4 @@ struct Plan {
     /// The same, those together that are made in turns.
     groups: Vec<Vec<Place>>,
     operations: Vec<&'static OperationInfo>,
-}
-
-/// How far a run is when a trial begins.
-#[derive(Clone, Copy)]
-pub(crate) struct Told {
-    ended: usize,
-    planned: usize,
-    left: Option<Duration>,
-}
-
-impl Told {
-    pub(crate) fn begins<'a>(
-        self,
-        round: u32,
-        cell: &'a CellRecord,
-        operation: &'a OperationInfo,
-    ) -> Event<'a> {
-        let Self { ended, planned, left } = self;
-        Event::TrialBegins { round, cell, operation: operation.name, ended, planned, left }
-    }
-}
-
-/// A trial that was made, and how long it took with all that belongs to it.
-pub(crate) struct Attempt {
-    pub(crate) record: TrialRecord,
-    pub(crate) took: Duration,
-}
-
-impl Attempt {
-    fn failed(&self) -> bool {
-        matches!(self.record.outcome, Outcome::Failed { .. })
-    }
-}
-
-/// What has been made, what has failed, and how long things take.
-struct Book {
-    made: HashSet<(u32, Place)>,
-    /// How many rounds each place has been made in.
-    rounds_made: HashMap<Place, u32>,
-    failed: HashSet<Place>,
-    ended: usize,
-    took: HashMap<Place, Duration>,
-    total: Duration,
-    timed: u32,
-    /// What trials that were made again took.
-    again: Duration,
-}
-
-impl Book {
-    fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo]) -> Self {
-        let mut book = Self {
-            made: HashSet::new(),
-            rounds_made: HashMap::new(),
-            failed: HashSet::new(),
-            ended: 0,
-            took: HashMap::new(),
-            total: Duration::ZERO,
-            timed: 0,
-            again: Duration::ZERO,
-        };
-        for trial in earlier {
-            let operation = operations.iter().position(|operation| operation.name == trial.operation);
-            let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
-            if places.contains(&place) && book.made.insert((trial.round, place)) {
-                *book.rounds_made.entry(place).or_default() += 1;
-                book.ended += 1;
-            }
-            if matches!(trial.outcome, Outcome::Failed { .. }) {
-                book.failed.insert(place);
-            }
-        }
-        book
-    }
-
-    fn note(&mut self, round: u32, place: Place, attempt: &Attempt) {
-        let took = attempt.took;
-        if attempt.failed() {
-            self.failed.insert(place);
-        }
-        self.made.insert((round, place));
-        *self.rounds_made.entry(place).or_default() += 1;
-        self.ended += 1;
-        self.took.insert(place, took);
-        self.total += took;
-        self.timed += 1;
-    }
-
-    /// Each trial still to come takes what it took last; one never made takes the mean of the others.
-    fn left(&self, places: &[Place], rounds: u32) -> Option<Duration> {
-        let mean = self.total.checked_div(self.timed)?;
-        let mut left = Duration::ZERO;
-        for place in places.iter().filter(|place| !self.failed.contains(place)) {
-            let made = self.rounds_made.get(place).copied().unwrap_or(0);
-            left += self.took.get(place).copied().unwrap_or(mean) * rounds.saturating_sub(made);
-        }
-        Some(left)
-    }
 }

@@ -1,9 +1,10 @@
 //! Which trials of a round are made in turns, and making them.
 
+use crate::book::{Attempt, Told};
 use crate::event::Event;
 use crate::house::House;
 use crate::plan;
-use crate::runner::{Attempt, Place, Runner, Told};
+use crate::runner::{Place, Runner};
 use crate::trial::{Failure, Pace, Played, Trial, panicked};
 use crate::turns::{Had, Seat, Turns};
 use kurabe_core::axis::{AxisValue, Cell};

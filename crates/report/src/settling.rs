@@ -15,6 +15,8 @@ pub(crate) struct Rule {
     /// How the run is looked at, where that is more than once, and which look this is.
     looks: Option<(Looks, u32)>,
     until: Option<Until>,
+    /// Whether trials that took turns could show smaller differences: not where they did, or where a rate is given.
+    finer: bool,
 }
 
 impl Rule {
@@ -27,6 +29,7 @@ impl Rule {
             margin: until.map_or(DEFAULT_MARGIN, |until| until.margin),
             looks: until.map(|_| (looks, looks.number(made))),
             until,
+            finer: run.header.spec.turn_ns.is_none() && run.header.spec.arrivals.is_none(),
         }
     }
 
@@ -87,7 +90,8 @@ impl Rule {
             " (--until settled makes them)"
         };
         let how = if most.is_some() { how } else { "" };
-        Some(format!("{many}, neither called nor known to be within {margin}; {more}{how}."))
+        let finer = if self.finer { "; --turns shows smaller differences" } else { "" };
+        Some(format!("{many}, neither called nor known to be within {margin}; {more}{how}{finer}."))
     }
 }
 

@@ -199,11 +199,11 @@ fn how() -> [Arg; 17] {
             "turns",
             "TIME",
             "Trials that are compared take turns of this long, and clients and throwaway servers keep to processors of \
-             their own: shows differences that are smaller than what the machine does to a trial [default: 20ms]",
+             their own: shows differences that are smaller than what the machine does to a trial [default: 10ms]",
         )
         .num_args(0..=1)
         .require_equals(true)
-        .default_missing_value("20ms"),
+        .default_missing_value("10ms"),
         arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
         arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
         arg(

@@ -36,8 +36,8 @@ pub(super) fn command() -> Command {
                 .requires("differences")
                 .num_args(0..=1)
                 .require_equals(true)
-                .default_missing_value("20ms")
-                .help("Makes their trials in turns of this long, as 'kurabe run --turns' does [default: 20ms]"),
+                .default_missing_value("10ms")
+                .help("Makes their trials in turns of this long, as 'kurabe run --turns' does [default: 10ms]"),
         )
         .arg(
             Arg::new("effect")

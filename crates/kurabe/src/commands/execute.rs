@@ -84,6 +84,9 @@ fn make(
     for caution in cautions(experiment, spec, opened, &cells)? {
         output.warning(&caution);
     }
+    for line in scattered(opened) {
+        output.note(&line);
+    }
     let null = targets::null()?;
     let overhead = overhead::measure(experiment, spec, &null, cancel)?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -107,6 +110,24 @@ fn make(
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };
     measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
+}
+
+/// Which servers do not keep to the side that they should, where trials take turns.
+fn scattered(opened: &Opened) -> Vec<String> {
+    let Some(sides) = &opened.sides else { return Vec::new() };
+    let ours = |target: &Target| target.renew.is_some() || target.driver.endpoint() == Endpoint::InProcess;
+    let cpus: Vec<String> = sides.servers.iter().map(u32::to_string).collect();
+    let cpus = cpus.join(",");
+    let others = opened.targets.iter().filter(|target| !ours(target) && target.driver.endpoint().is_here());
+    others
+        .map(|target| {
+            format!(
+                "{}: its server runs where the scheduler puts it; trials in turns differ less where it keeps to processor {cpus}, as with \
+                 'taskset -a -cp {cpus} PID'",
+                target.name
+            )
+        })
+        .collect()
 }
 
 /// What of the targets would make figures those of something else: their builds and settings, and where local ones write.

@@ -14,7 +14,7 @@ impl Request {
         let Some(turn) = self.turns else { return Ok(None) };
         if !TURNS.contains(&turn) {
             return Err(
-                Error::usage("--turns is out of range").hint("from 1ms to 10s; 20ms is a good choice")
+                Error::usage("--turns is out of range").hint("from 1ms to 10s; 10ms is a good choice")
             );
         }
         if open {

@@ -32,6 +32,8 @@ use trial::Ground;
 const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached", EMBEDDED];
 /// The time of each trial where differences are planted.
 const SHORT: Duration = Duration::from_millis(60);
+/// The same where they take turns, for differences of a few per cent.
+const LONGER: Duration = Duration::from_millis(300);
 /// A trial that was disturbed is made again, …
 const AGAIN: u32 = 2;
 /// … after a pause.
@@ -82,6 +84,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             // Trials as short as these are enough for many, and only a time that was asked for is another.
             time: match matches.value_source("duration") {
                 Some(ValueSource::CommandLine) => time,
+                _ if turn.is_some() => LONGER,
                 _ => SHORT,
             },
         };
