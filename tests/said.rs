@@ -245,8 +245,11 @@ fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statemen
         let seen = waits.samples * 2..=waits.samples * 3;
         assert!(seen.contains(&waits.sessions), "{engine}: {waits:?}");
         let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
-        if found.bound_by.saturated().is_none() && kurabe_report::attribution::suspect(&measured).is_some() {
-            // Other tests use the processors, and nothing may be named then.
+        let observed = measured.observed.as_ref().unwrap();
+        let others = kurabe_report::attribution::suspect(&measured).is_some();
+        // These clients wait. Where their process works, it is for other tests, which attribution cannot know.
+        let busy = observed.client.cpu_ns > observed.wall_ns / 4;
+        if others && found.bound_by.saturated().is_none() || busy {
             continue;
         }
         assert_eq!(found.bound_by.saturated(), Some("locks"), "{engine}: {found:?}");
