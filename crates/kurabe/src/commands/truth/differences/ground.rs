@@ -169,23 +169,14 @@ impl<'a> Ground<'a> {
             .iter()
             .filter_map(|axis| Some((axis.name.to_owned(), vec![axis.parse(axis.default.first()?).ok()?])));
         RunSpec {
-            experiment: info.name.to_owned(),
-            targets: vec![self.engine.to_owned(); 2],
             axes: axes.collect::<BTreeMap<String, Vec<AxisValue>>>(),
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
-            requests: BTreeMap::new(),
             duration_ns: Some(self.plan.time.as_nanos() as u64),
-            budget_ns: None,
             rounds: ROUNDS,
             seed,
             records: Some(RECORDS),
-            arrivals: None,
-            slo_ns: None,
-            durability: None,
-            cache: None,
-            own: None,
-            until: None,
             turn_ns: self.plan.turn.map(|turn| turn.as_nanos() as u64),
+            ..RunSpec::new(info.name, [self.engine; 2])
         }
     }
 
