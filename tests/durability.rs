@@ -9,7 +9,7 @@ mod load;
 mod settings;
 mod sqlite;
 
-use kurabe_core::driver::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
+use kurabe_core::durability::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
 use kurabe_testbed::testing;
 use load::{Load, Target};
 use std::time::Duration;

@@ -141,6 +141,21 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 }
 
 #[test]
+fn ctrl_c_ends_the_filling_of_a_store_too() {
+    let place = Place::new();
+    let target = format!("sqlite:{}", place.home().join("large.db").display());
+    // It would be filled for minutes.
+    let child = place.spawn(&["run", "point-read", &target, "--records", "50m", "--requests", "10"]);
+    place.wait_for_trials(0);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    signal(&child, "-INT");
+    let asked = std::time::Instant::now();
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert!(asked.elapsed().as_secs() < 30, "it took {:?}", asked.elapsed());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+}
+
+#[test]
 fn kill_9_loses_no_trial_that_was_recorded() {
     let place = Place::new();
     let mut child = place.spawn(&LONG);

@@ -1,7 +1,8 @@
 //! Clients that write until their server is gone, and what is asked of it when it is back.
 
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ABOUT_A_SECOND, ConnectOptions, Driver, DurabilityClass};
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};

@@ -189,6 +189,17 @@ fn connections_behind_an_application_are_compared_page_by_page() {
 }
 
 #[test]
+fn an_experiment_that_the_application_does_not_serve_is_left_out_with_the_reason() {
+    let app = App::start_with("null:", &["--experiment", "kv", "--records", "300"]);
+    let answer =
+        Place::new().run(&["run", "connect", "--via", &app.url(""), "--requests", "10", "--no-html"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let told =
+        "says that its /connect is 'not served'; if it is kurabe app, start it with --experiment connect";
+    assert!(answer.err.contains(told), "{answer:?}");
+}
+
+#[test]
 fn a_wrong_letter_of_a_row_fails_its_trial() {
     let app = App::start_with("null:", &["--experiment", "connect", "--records", "300"]);
     let a_letter = |bytes: &mut [u8]| {

@@ -19,7 +19,8 @@ fn assert_measured(report: &Value, wanted: usize) {
         let verified = &cell["verified"];
         // Each request wrote its line; lines and changed users were read back.
         assert!(verified["writes"].as_u64().unwrap() >= 300 && verified["mismatches"] == 0, "{cell:#}");
-        assert!(verified["reads"].as_u64().unwrap() >= 300, "{cell:#}");
+        // Each request read its user, and some of what it wrote was read back.
+        assert!(verified["reads"].as_u64() > verified["writes"].as_u64(), "{cell:#}");
     }
 }
 

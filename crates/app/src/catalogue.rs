@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Kind};
 use crate::{Application, Connection, Served};
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::Endpoint;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

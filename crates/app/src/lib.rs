@@ -27,8 +27,9 @@ pub use seat::Tally;
 pub use server::Listening;
 
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, ServerFacts, Session};
+use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::Workload;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,14 +5,16 @@
 
 use crate::collection::Collection;
 use crate::driver::{
-    CacheCounters, ConnectOptions, ConnectTimes, Driver, DurabilityClass, Namespace, Prepared, ServerFacts,
-    Session, Support,
+    CacheCounters, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
 };
+use crate::durability::DurabilityClass;
 use crate::error::Result;
+use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use crate::witness::Witness;
+use std::ops::DerefMut;
 
 /// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
 pub trait Hook: Send {
@@ -142,7 +144,7 @@ where
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let inner = self.inner.connect(options)?;
-        Ok(Box::new(Hooked { inner, hook: (self.hook)() }))
+        Ok(Box::new(Hooked::new(inner, (self.hook)())))
     }
 
     fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
@@ -154,12 +156,41 @@ where
     }
 }
 
-struct Hooked<H> {
-    inner: Box<dyn Session>,
+/// A session that is held: owned, or lent by somebody who closes it.
+pub trait Held: DerefMut<Target = dyn Session> + Send {
+    /// Closes it if it is owned.
+    ///
+    /// # Errors
+    /// As [`Session::close`].
+    fn close(self) -> Result<()>;
+}
+
+impl Held for Box<dyn Session> {
+    fn close(self) -> Result<()> {
+        Session::close(self)
+    }
+}
+
+impl Held for &mut (dyn Session + 'static) {
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A session with a hook around it.
+pub struct Hooked<S, H> {
+    inner: S,
     hook: H,
 }
 
-impl<H: Hook> Session for Hooked<H> {
+impl<S: Held, H: Hook> Hooked<S, H> {
+    /// Puts a hook around a session.
+    pub fn new(inner: S, hook: H) -> Self {
+        Self { inner, hook }
+    }
+}
+
+impl<S: Held, H: Hook> Session for Hooked<S, H> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         self.hook.prepare(&mut *self.inner, operation)
     }

@@ -1,13 +1,13 @@
 //! What a database must offer to be measured: a [`Driver`] opens [`Session`]s, a [`Namespace`] keeps house.
 
 use crate::collection::Collection;
+use crate::durability::DurabilityClass;
 use crate::error::{Error, Result};
+use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use crate::witness::Witness;
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 /// Speaks to one target. Shared by all clients of a trial.
@@ -296,156 +296,4 @@ pub struct ConnectTimes {
     /// What the server took to have a session, beside that: MySQL's thread, before its greeting; PostgreSQL's process and
     /// all that it does before it is ready.
     pub set_up: Duration,
-}
-
-/// A setting of the server, or of the session, that decides figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
-    /// Its name in the engine's own words.
-    pub name: String,
-    /// Its value as the server prints it.
-    pub value: String,
-}
-
-impl Setting {
-    /// A setting by name and value.
-    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into() }
-    }
-}
-
-/// What an acknowledged write survives: the strongest of these promises that the settings keep. Ordered by what a power
-/// failure takes: a later class loses no more to it than an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DurabilityClass {
-    /// Nothing that could be counted on: it is gone with the server's process.
-    Memory,
-    /// The server's crash, but not the machine's: it was handed to the operating system before it was acknowledged.
-    OsCache,
-    /// The server's crash and the machine's, but for about the last second ([`ABOUT_A_SECOND`]) before either. Where it
-    /// is handed to the operating system before it is acknowledged, the server's crash takes nothing; some engines
-    /// keep it to themselves until they sync, and a note of [`ServerFacts`] says so.
-    PeriodicSync,
-    /// The machine's crash: it was on stable storage before it was acknowledged.
-    Synced,
-    /// The loss of the machine: another one had it before it was acknowledged.
-    Replicated,
-}
-
-/// What counts as "about a second" of [`DurabilityClass::PeriodicSync`]: an engine that may sync later than this makes no
-/// promise in seconds.
-pub const ABOUT_A_SECOND: Duration = Duration::from_secs(2);
-
-impl DurabilityClass {
-    /// All classes, the least first.
-    pub const ALL: [Self; 5] =
-        [Self::Memory, Self::OsCache, Self::PeriodicSync, Self::Synced, Self::Replicated];
-
-    /// The class of a name.
-    ///
-    /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) with the names that there are.
-    pub fn parse(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|class| class.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name);
-            let hint = crate::units::nearest(name, &names).map_or_else(
-                || format!("there are: {}", names.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
-            Error::usage(format!("'{name}' is no durability class")).hint(hint)
-        })
-    }
-
-    /// The class as files and reports name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::OsCache => "os-cache",
-            Self::PeriodicSync => "periodic-sync",
-            Self::Synced => "synced",
-            Self::Replicated => "replicated",
-        }
-    }
-
-    /// What an acknowledged write may suffer, as a clause for a verdict.
-    pub fn promise(self) -> &'static str {
-        match self {
-            Self::Memory => "an acknowledged write may be lost when the server stops",
-            Self::OsCache => "an acknowledged write may be lost on power failure",
-            Self::PeriodicSync => {
-                "about a second of acknowledged writes may be lost in a crash or on power failure"
-            }
-            Self::Synced => "an acknowledged write survives power failure",
-            Self::Replicated => "an acknowledged write survives the loss of the machine",
-        }
-    }
-}
-
-impl fmt::Display for DurabilityClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A limit of the server, with the setting that makes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
-    /// The largest value that is allowed.
-    pub most: u64,
-    /// What sets it: `max_allowed_packet`, `-I` (item size).
-    pub set_by: String,
-}
-
-/// What a server refuses to exceed. `None`: no limit that matters here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Connections that this user may hold at once.
-    pub connections: Option<Limit>,
-    /// Connections open now, ours left out, where the server says.
-    pub connections_in_use: Option<u64>,
-    /// Bytes of one value.
-    pub value_bytes: Option<Limit>,
-    /// Bytes of one request or answer, with all its parameters.
-    pub request_bytes: Option<Limit>,
-    /// Parameters of one request.
-    pub parameters: Option<Limit>,
-}
-
-/// What a driver found out about its server: read, not assumed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerFacts {
-    /// The engine's name: "PostgreSQL", "MariaDB".
-    pub engine: String,
-    /// Its version as the server says it.
-    pub version: String,
-    /// The client code that speaks to it: "mysql crate 28.0", "libsqlite3 3.50 in process".
-    pub client: String,
-    /// How it is reached: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
-    pub transport: String,
-    /// What an acknowledged write survives; `None` where that is unknown.
-    pub durability: Option<DurabilityClass>,
-    /// The settings that make it so.
-    pub durability_settings: Vec<Setting>,
-    /// Other settings that decide figures: buffer sizes, page size, character set.
-    pub settings: Vec<Setting>,
-    /// What it refuses to exceed.
-    pub limits: Limits,
-    /// Operations that it has not, or anything else that a reader must know, one sentence each.
-    pub notes: Vec<String>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_are_found_by_their_names_and_ordered_by_what_a_power_failure_takes() {
-        for class in DurabilityClass::ALL {
-            assert_eq!(DurabilityClass::parse(class.name()), Ok(class));
-        }
-        assert!(DurabilityClass::ALL.is_sorted());
-        let error = DurabilityClass::parse("sinced").unwrap_err().to_string();
-        assert!(error.contains("did you mean 'synced'?"), "{error}");
-    }
 }

@@ -126,7 +126,7 @@ pub struct Demand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededSetting {
     /// Its name, as the target tells it.
-    pub name: &'static str,
+    pub name: String,
     /// The value that it must have.
     pub value: String,
     /// How it comes to have it, a clause: "start it with …".
@@ -266,6 +266,9 @@ pub struct Done {
 pub struct Checked {
     /// Writes that the server counted, which is as many as were acknowledged.
     pub writes_counted: u64,
+    /// Answers to reads within transactions that write, each compared byte for byte as it came. Those of transactions that
+    /// only read are counted without being told of.
+    pub answers_compared: u64,
     /// Records read back and compared byte for byte.
     pub records_read_back: u64,
 }

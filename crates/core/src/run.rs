@@ -3,8 +3,9 @@
 //! These types are the content of a run file (crate `record`); the engine makes them, the reports read them.
 
 use crate::axis::{AxisValue, Cell};
-use crate::driver::{DurabilityClass, ServerFacts};
+use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
+use crate::facts::ServerFacts;
 use crate::figure::Figure;
 use crate::load::Arrivals;
 use crate::observation::Observation;

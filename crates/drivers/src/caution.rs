@@ -2,7 +2,7 @@
 //!
 //! It is read from the settings that drivers report, so that it costs no request.
 
-use kurabe_core::driver::ServerFacts;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::units;
 
 /// Settings that say how much of the data a server keeps in its own memory, by engine.
@@ -68,7 +68,7 @@ fn size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::driver::{Limits, Setting};
+    use kurabe_core::facts::{Limits, Setting};
 
     fn facts(engine: &str, version: &str, settings: &[(&str, &str)]) -> ServerFacts {
         ServerFacts {

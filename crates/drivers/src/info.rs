@@ -1,7 +1,8 @@
 //! What is known of a driver before anything is opened.
 
 use kurabe_core::Result;
-use kurabe_core::driver::{Driver, ServerFacts};
+use kurabe_core::driver::Driver;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::run::PublishingClause;
 use kurabe_core::target::TargetUrl;
 

@@ -2,7 +2,8 @@
 
 use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
-use kurabe_core::driver::{Driver, ServerFacts};
+use kurabe_core::driver::Driver;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::run::PublishingClause;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Driver, DurabilityClass, Session};
+use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
 
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Driver, DurabilityClass, Session, Support};
+use kurabe_core::driver::{ConnectOptions, Driver, Session, Support};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};

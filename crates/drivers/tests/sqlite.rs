@@ -3,7 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Driver, DurabilityClass};
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};

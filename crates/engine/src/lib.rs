@@ -22,6 +22,7 @@ pub mod preflight;
 pub mod runner;
 mod schedule;
 pub mod sides;
+mod stopping;
 mod together;
 pub mod trial;
 mod turns;

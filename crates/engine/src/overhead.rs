@@ -2,10 +2,11 @@
 
 use crate::house::House;
 use crate::plan::{Target, axes, dataset, operations, unavailable};
+use crate::stopping::stopping;
 use crate::trial::{Pace, Trial};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Experiment, Stop};
+use kurabe_core::experiment::{Dataset, Experiment, Stop};
 use kurabe_core::load::RATE;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{OverheadRecord, RunSpec};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// How long each operation of each cell is measured.
 const TIME: Duration = Duration::from_millis(25);
+/// The most records that it is measured on.
+const RECORDS: u64 = 100_000;
 
 /// Measures every operation at every value of the experiment's chart axis, all other axes at their baseline and one
 /// client at work. `null` is the target that answers at once; what it cannot do is not measured.
@@ -43,7 +46,10 @@ pub fn measure(
             };
             (axis.name.to_owned(), value)
         }));
-        let workload = experiment.workload(&cell, &dataset(spec, 0))?;
+        // What a draw, a comparison and the clocks cost hardly depends on how many records there are; filling does.
+        let dataset = dataset(spec, 0);
+        let dataset = Dataset { records: dataset.records.map(|records| records.min(RECORDS)), ..dataset };
+        let workload = experiment.workload(&cell, &dataset)?;
         let demand = workload.demand();
         // A user's own statements, which nothing but their database understands; and transactions of several clients,
         // which this target does not keep apart, so that their checks would fail.
@@ -52,9 +58,13 @@ pub fn measure(
             continue;
         }
         let mut house = House::open(null, 0, 1, "overhead")?;
-        workload.load(&mut *house.namespace, &mut *house.session)?;
+        workload.load(&mut *house.namespace, &mut stopping(&mut *house.session, cancel))?;
         for operation in operations(experiment, spec)? {
-            workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+            workload.before(
+                operation.name,
+                &mut *house.namespace,
+                &mut stopping(&mut *house.session, cancel),
+            )?;
             let trial = Trial {
                 driver: &*null.driver,
                 options: &ConnectOptions::default(),

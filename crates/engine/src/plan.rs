@@ -1,8 +1,9 @@
 //! What a run will do: its cells on each target, and which of them a target cannot do, with the reason.
 
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
-use kurabe_core::driver::{Driver, Limit, ServerFacts, Support};
+use kurabe_core::driver::{Driver, Support};
 use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
+use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};

@@ -7,6 +7,7 @@ use crate::house::House;
 use crate::order;
 use crate::plan::{self, Target};
 use crate::sides::Sides;
+use crate::stopping::stopping;
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, OperationInfo, Stop, Workload};
@@ -308,7 +309,7 @@ impl Runner<'_> {
         if !house.loaded.contains(&data) {
             tell(Event::Loading { cell })?;
             workload
-                .load(&mut *house.namespace, &mut *house.session)
+                .load(&mut *house.namespace, &mut stopping(&mut *house.session, self.cancel))
                 .map_err(|error| error.context("filling the store"))?;
             house.loaded.insert(data);
         }
@@ -357,7 +358,11 @@ impl Runner<'_> {
         let target = &self.targets[cell.target];
         let seed = self.seed(round);
         let mut made = |pace: Pace, stop: Stop| {
-            workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+            workload.before(
+                operation.name,
+                &mut *house.namespace,
+                &mut stopping(&mut *house.session, self.cancel),
+            )?;
             house.session.settle()?;
             let trial = Trial {
                 driver: &*target.driver,

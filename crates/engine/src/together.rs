@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::house::House;
 use crate::plan;
 use crate::runner::{Place, Runner};
+use crate::stopping::stopping;
 use crate::trial::{Failure, Pace, Played, Trial, panicked};
 use crate::turns::{Had, Seat, Turns};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -103,7 +104,11 @@ impl Runner<'_> {
             let made = catch_unwind(AssertUnwindSafe(|| {
                 let workload = self.prepare(cell, house, tell)?;
                 let house = house.as_mut().ok_or_else(homeless)?;
-                workload.before(operation.name, &mut *house.namespace, &mut *house.session)?;
+                workload.before(
+                    operation.name,
+                    &mut *house.namespace,
+                    &mut stopping(&mut *house.session, self.cancel),
+                )?;
                 house.session.settle()?;
                 Ok(workload)
             }));

@@ -200,7 +200,8 @@ impl Trial<'_> {
                 0
             } else {
                 figures.completed + figures.warmup
-            } + checked.records_read_back,
+            } + checked.answers_compared
+                + checked.records_read_back,
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),

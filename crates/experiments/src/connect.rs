@@ -9,6 +9,7 @@ mod via;
 use crate::axes::CLIENTS;
 use crate::point::PointWorkload;
 use crate::statement::Bind;
+use crate::via::ViaWorkload;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 use kurabe_core::{Error, Result};
@@ -77,7 +78,7 @@ impl Experiment for ConnectionCost {
     }
 
     fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(via::ViaWorkload::new(cell)?))
+        Ok(Box::new(ViaWorkload::kept(cell, via::ConnectPages::new(cell)?)?))
     }
 }
 

@@ -6,7 +6,9 @@ use crate::count::{self, COUNT};
 use crate::{axes, fill};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, Demand, Done, ExperimentInfo, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, Demand, Done, ExperimentInfo, NeededSetting, Transaction, Workload,
+};
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,11 @@ pub(crate) trait Pages: Send + Sync {
     fn client_bytes(&self) -> u64;
 
     fn stored_bytes(&self) -> Option<u64>;
+
+    /// What the application must say of itself, beyond serving the experiment.
+    fn settings(&self) -> Vec<NeededSetting> {
+        Vec::new()
+    }
 
     /// What the application says of its data ([`facts`]), and what follows from it.
     fn data(&self, session: &mut dyn Session) -> Result<Self::Data>;
@@ -126,10 +133,17 @@ struct Found<P: Pages> {
 }
 
 impl<P: Pages> ViaWorkload<P> {
+    /// The cell says whether clients keep their connections to the application.
     pub(crate) fn new(cell: &Cell, pages: P) -> Result<Self> {
+        let connection_per_request = axes::connection_per_request(cell)?;
+        Ok(Self { connection_per_request, ..Self::kept(cell, pages)? })
+    }
+
+    /// Clients keep them.
+    pub(crate) fn kept(cell: &Cell, pages: P) -> Result<Self> {
         Ok(Self {
             clients: axes::clients(cell)?,
-            connection_per_request: axes::connection_per_request(cell)?,
+            connection_per_request: false,
             pages,
             found: Mutex::new(None),
             told: Arc::default(),
@@ -143,8 +157,18 @@ impl<P: Pages> ViaWorkload<P> {
 
 impl<P: Pages> Workload for ViaWorkload<P> {
     fn demand(&self) -> Demand {
-        let connections = self.clients as u64 + 1;
-        Demand { connections, client_bytes: self.pages.client_bytes(), ..Demand::default() }
+        let info = self.pages.info();
+        let served = NeededSetting {
+            name: format!("/{}", info.name),
+            value: "served".to_owned(),
+            remedy: format!("if it is kurabe app, start it with --experiment {}", info.name),
+        };
+        Demand {
+            connections: self.clients as u64 + 1,
+            client_bytes: self.pages.client_bytes(),
+            settings: [vec![served], self.pages.settings()].concat(),
+            ..Demand::default()
+        }
     }
 
     fn clients(&self) -> usize {

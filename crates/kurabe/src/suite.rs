@@ -2,7 +2,7 @@
 
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::own::OwnWorkload;

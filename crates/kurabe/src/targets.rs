@@ -2,8 +2,10 @@
 
 use crate::observers;
 use crate::output::Output;
-use kurabe_core::driver::{Driver, DurabilityClass, ServerFacts, Setting};
+use kurabe_core::driver::Driver;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::Experiment;
+use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{RunSpec, TargetRecord};
 use kurabe_core::target::TargetUrl;

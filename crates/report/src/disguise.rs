@@ -5,8 +5,8 @@
 //! transports ("in process" is but one engine's), settings, limits, notes, the words of its errors and of what it
 //! cannot do, and the command line. Who knows the engines well may still guess one from its figures.
 
-use kurabe_core::driver::{Limits, ServerFacts};
 use kurabe_core::error::ErrorKind;
+use kurabe_core::facts::{Limits, ServerFacts};
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 
 /// Stands for what is not told.

@@ -7,7 +7,7 @@ use crate::settling::more_rounds;
 use crate::summary::{TargetSummary, VerdictRecord, VerdictResult};
 use crate::words::{Kind, Words};
 use kurabe_core::axis::AxisValue;
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::load::RATE;
 use kurabe_stats::PairedRatio;
 

@@ -8,7 +8,7 @@ use crate::summary::VerdictResult::{Faster, Slower};
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
 use kurabe_core::axis::AxisValue;
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use std::collections::BTreeMap;
 
 /// What the ranking looks at.

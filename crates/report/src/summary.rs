@@ -4,7 +4,8 @@
 use crate::attribution::{Attribution, Bound};
 use crate::words::Words;
 use kurabe_core::axis::Cell;
-use kurabe_core::driver::{DurabilityClass, Setting};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::Setting;
 use kurabe_core::figure::Figure;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};

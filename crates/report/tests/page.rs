@@ -25,8 +25,8 @@ fn nothing_that_is_named_becomes_markup() {
         target.facts.version = evil.into();
         target.facts.client = evil.into();
         target.facts.notes = vec![evil.into()];
-        target.facts.settings.push(kurabe_core::driver::Setting::new(evil, evil));
-        target.facts.durability_settings.push(kurabe_core::driver::Setting::new(evil, evil));
+        target.facts.settings.push(kurabe_core::facts::Setting::new(evil, evil));
+        target.facts.durability_settings.push(kurabe_core::facts::Setting::new(evil, evil));
     }
     let page = page(&run);
     assert_eq!(page.matches("<script").count(), 1, "the page's own script only");

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{At, INFO, Scenario, open_loop, plausible, troubled};
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run, Until};
 use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};

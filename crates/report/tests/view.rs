@@ -6,8 +6,8 @@
 mod common;
 
 use common::{INFO, Scenario, troubled};
-use kurabe_core::driver::Setting;
 use kurabe_core::error::ErrorKind;
+use kurabe_core::facts::Setting;
 use kurabe_core::run::{Outcome, PublishingClause, Run};
 use kurabe_report::{Summary, View, ab, analyse, compare, csv, html, json, markdown, terminal};
 use serde_json::Value;

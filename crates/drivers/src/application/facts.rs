@@ -2,7 +2,9 @@
 
 use super::INFO;
 use super::session::ApplicationSession;
-use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Session as _, Setting};
+use kurabe_core::driver::Session as _;
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limits, ServerFacts, Setting};
 use kurabe_core::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -14,24 +16,41 @@ pub(crate) fn engine_behind(engine: &str) -> &str {
     engine.strip_suffix(BEHIND).unwrap_or(engine)
 }
 
-/// The pages that say it; one is enough.
+/// The pages that say it; one is enough. Each is a setting of the application too, so that a plan knows what it may ask for.
 const PAGES: [&str; 3] = ["/webapp", "/kv", "/connect"];
+const SERVED: &str = "served";
+const NOT_SERVED: &str = "not served";
 
 /// What an application said.
 pub(super) type Told = Map<String, Value>;
 
-/// Asks it.
+/// Asks it on all its experiments' pages: what the first one that it serves says, and of each whether it is served.
 pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
-    let mut body = Vec::new();
-    let (last, before) = PAGES.split_last().unwrap_or((&"/kv", &[]));
-    for page in before {
+    let mut first: Option<Told> = None;
+    let mut served = Told::new();
+    let mut missing = None;
+    for page in PAGES {
+        let mut body = Vec::new();
         match session.ask(page, false, &mut body) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {}
-            asked => return asked.and_then(|()| parse(&body)),
+            Ok(()) => {
+                let told = parse(&body)?;
+                first.get_or_insert(told);
+                served.insert(page.to_owned(), SERVED.into());
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
+                served.insert(page.to_owned(), NOT_SERVED.into());
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
         }
     }
-    session.ask(last, true, &mut body)?;
-    parse(&body)
+    match (first, missing) {
+        (Some(mut told), _) => {
+            told.extend(served);
+            Ok(told)
+        }
+        (None, missing) => Err(missing.unwrap_or_else(|| Error::unsupported("the application has no pages"))),
+    }
 }
 
 fn parse(body: &[u8]) -> Result<Told> {

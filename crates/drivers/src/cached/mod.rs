@@ -10,9 +10,9 @@ mod session;
 
 use house::PairNamespace;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Setting, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{Endpoint, Member};
 use kurabe_core::operation::Operation;
 use kurabe_core::witness::Witness;

@@ -13,7 +13,8 @@
 
 use super::document::{Object, parse};
 use super::http::Client;
-use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// Room in a document for all but its largest value: names, numbers, the id.

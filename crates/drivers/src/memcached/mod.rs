@@ -14,10 +14,9 @@ mod value;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
-use kurabe_core::driver::{
-    ConnectOptions, ConnectTimes, Driver, DurabilityClass, Limit, Limits, Namespace, ServerFacts, Session,
-    Setting, Support,
-};
+use kurabe_core::driver::{ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;

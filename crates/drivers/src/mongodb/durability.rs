@@ -5,7 +5,7 @@
 
 use super::config::{W, Writes};
 use super::facts::Deployment;
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 
 /// What is known.
 #[derive(Debug)]

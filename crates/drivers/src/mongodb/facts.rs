@@ -6,7 +6,7 @@ use super::link::Link;
 use super::session::number;
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use kurabe_core::Result;
-use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
 

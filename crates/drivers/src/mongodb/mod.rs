@@ -23,9 +23,9 @@ mod writer;
 use crate::info::DriverInfo;
 use config::Config;
 use facts::Deployment;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;

@@ -3,7 +3,8 @@
 use super::config::Config;
 use super::engine::{self, StorageEngine};
 use crate::wire::link::{Query, rows};
-use kurabe_core::driver::{ABOUT_A_SECOND, DurabilityClass, Setting};
+use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
+use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;

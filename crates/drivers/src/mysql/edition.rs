@@ -6,7 +6,7 @@
 //! `MySQL Enterprise Server - Commercial`. Of MariaDB's subscription no clause of this kind is known to us.
 
 use crate::info::BenchmarkClause;
-use kurabe_core::driver::ServerFacts;
+use kurabe_core::facts::ServerFacts;
 
 /// What restricts the commercial editions of MySQL.
 pub(super) const CLAUSE: BenchmarkClause = BenchmarkClause {
@@ -32,7 +32,7 @@ fn is_commercial(facts: &ServerFacts) -> bool {
 mod tests {
     use super::*;
     use crate::registry;
-    use kurabe_core::driver::{Limits, Setting};
+    use kurabe_core::facts::{Limits, Setting};
 
     fn facts(engine: &str, version: &str, comment: &str) -> ServerFacts {
         ServerFacts {

@@ -12,9 +12,9 @@ use crate::info::DriverInfo;
 use crate::ours;
 use crate::sql::MARKER;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Limits, Namespace, ServerFacts, Session, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limits, ServerFacts};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;

@@ -2,7 +2,8 @@
 
 use super::config::{Config, Lob};
 use super::link::{CLIENT, Link};
-use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{ErrorKind, Result};
 use std::collections::BTreeMap;
 

@@ -20,9 +20,9 @@ mod values;
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
 use crate::sql::SqlNamespace;
 use config::Config;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;

@@ -2,7 +2,8 @@
 //! "Asynchronous Commit", "Synchronous Replication"). Our tables are never unlogged.
 
 use crate::wire::link::{Query, rows};
-use kurabe_core::driver::{ABOUT_A_SECOND, DurabilityClass, Setting};
+use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
+use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result, units};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::dialect::dialect;
 use super::durability::Durability;
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
-use kurabe_core::driver::{Limit, Limits, ServerFacts, Setting};
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use std::collections::BTreeMap;
 
 /// What decides figures beside the durability class.

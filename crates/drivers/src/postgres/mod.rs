@@ -22,9 +22,9 @@ use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
 use kurabe_core::Result;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Namespace, ServerFacts, Session, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;

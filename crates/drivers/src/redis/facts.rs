@@ -4,7 +4,8 @@ use super::connect::{Greeting, lines};
 use super::protocol::{Client, Node};
 use crate::packed::PACKING;
 use crate::wire::Stream;
-use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What a planner knows of a table: gathered after Kurabe has loaded one, and looked at where a table is the user's.
 
 use super::dialect::Dialect;
-use kurabe_core::driver::Setting;
+use kurabe_core::facts::Setting;
 use kurabe_core::units;
 
 /// So many times the rows that a planner knows of are more than an estimate from a sample is wrong by.

@@ -18,9 +18,9 @@ use crate::sql::{self, Dialect, Placeholder, SqlNamespace, on_conflict_do_update
 use error::explain;
 use file::Place;
 use kurabe_core::collection::FieldType;
-use kurabe_core::driver::{
-    ConnectOptions, Driver, DurabilityClass, Limit as Most, Limits, Namespace, ServerFacts, Session, Support,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;

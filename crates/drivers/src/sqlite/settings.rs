@@ -2,7 +2,8 @@
 
 use super::bad_value;
 use super::error::explain;
-use kurabe_core::driver::{DurabilityClass, Setting};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::facts::Setting;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 use rusqlite::Connection;

@@ -50,7 +50,7 @@ impl Stream {
         Ok(Self::Tls(Box::new(StreamOwned::new(session, tcp))))
     }
 
-    /// How the server is reached, for [`kurabe_core::driver::ServerFacts`].
+    /// How the server is reached, for [`kurabe_core::facts::ServerFacts`].
     pub(crate) fn transport(&self) -> String {
         match self {
             Self::Tcp(_) => "TCP".to_owned(),

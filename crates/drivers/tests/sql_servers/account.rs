@@ -2,7 +2,8 @@
 
 use crate::common::{CLIENTS, ENGINES, by, open, refusal, table, with, with_password};
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::{ConnectOptions, DurabilityClass};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_testbed::testing;
 
 #[test]

@@ -332,7 +332,7 @@ impl Workload for CacheWorkload {
         let read_back = self.check_store(session)?;
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) =
             self.trial_figures(&warmup, &tally, before.zip(now));
-        Ok(Checked { writes_counted: writes, records_read_back: reads + read_back })
+        Ok(Checked { writes_counted: writes, answers_compared: reads, records_read_back: read_back })
     }
 
     fn figures(&self) -> Vec<Figure> {

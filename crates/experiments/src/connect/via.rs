@@ -5,14 +5,14 @@ use super::INFO;
 use crate::answer;
 use crate::content::Content;
 use crate::point::{LENGTH, LOADED, NEW, READ, content};
+use crate::via::{Added, Pages, Trial, facts};
 use kurabe_core::axis::Cell;
-use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, Demand, Done, NeededSetting, Transaction, Workload};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::driver::Session;
+use kurabe_core::experiment::{Checked, Client, ExperimentInfo, NeededSetting, Transaction};
+use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use serde::Deserialize;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the application says of its rows on `/connect`.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -23,25 +23,22 @@ struct Facts {
 }
 
 /// The rows of an application.
-#[derive(Debug)]
-struct Data {
+pub(super) struct Data {
     records: u64,
     content: Content,
 }
 
-pub(super) struct ViaWorkload {
-    clients: usize,
+pub(super) struct ConnectPages {
     /// The page that reads.
     page: &'static str,
     /// What the application must hold, where the page does not say so itself.
     held: Option<NeededSetting>,
-    data: Mutex<Option<Arc<Data>>>,
 }
 
-impl ViaWorkload {
+impl ConnectPages {
     pub(super) fn new(cell: &Cell) -> Result<Self> {
         let held = |value: String, options: &str| NeededSetting {
-            name: "connection",
+            name: "connection".to_owned(),
             value,
             remedy: format!("start it with {options}"),
         };
@@ -53,77 +50,57 @@ impl ViaWorkload {
             }
             _ => (READ, Some(held("kept".to_owned(), "--connection kept"))),
         };
-        Ok(Self { clients: cell.number("clients")? as usize, page, held, data: Mutex::default() })
+        Ok(Self { page, held })
     }
 }
 
-impl Workload for ViaWorkload {
-    fn demand(&self) -> Demand {
-        Demand {
-            connections: self.clients as u64 + 1,
-            client_bytes: 64_000,
-            settings: self.held.iter().cloned().collect(),
-            ..Demand::default()
-        }
+impl Pages for ConnectPages {
+    type Data = Data;
+    type Told = ();
+
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        false
+    fn client_bytes(&self) -> u64 {
+        64_000
     }
 
     fn stored_bytes(&self) -> Option<u64> {
         Some(LENGTH as u64)
     }
 
-    fn data(&self) -> String {
-        INFO.name.to_owned()
+    fn settings(&self) -> Vec<NeededSetting> {
+        self.held.iter().cloned().collect()
     }
 
-    /// The application loaded its rows itself.
-    fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
-    }
-
-    fn before(
-        &self,
-        _operation: &str,
-        _namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<()> {
-        let mut out = Vec::new();
-        let page = format!("/{}", INFO.name);
-        session.ask(&page, false, &mut out).map_err(|error| error.context(page))?;
-        let facts: Facts = serde_json::from_slice(&out).map_err(|error| {
-            Error::mismatch(format!("the application does not say what its rows are: {error}"))
-        })?;
+    fn data(&self, session: &mut dyn Session) -> Result<Data> {
+        let facts: Facts = facts(session, &INFO, "its seed and its number of rows")?;
         if facts.records == 0 {
             return Err(Error::mismatch("the application says that it has no rows"));
         }
-        let data = Data { records: facts.records, content: content(facts.seed) };
-        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(data));
-        Ok(())
+        Ok(Data { records: facts.records, content: content(facts.seed) })
     }
 
-    fn transaction(&self, _operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
-        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let data =
-            data.ok_or_else(|| Error::new(ErrorKind::Internal, "the application was not asked yet"))?;
+    fn transaction(
+        &self,
+        _operation: &str,
+        client: Client,
+        trial: Trial<Self>,
+    ) -> Result<Box<dyn Transaction>> {
         let (rng, body) = (Rng::new(client.seed), Vec::new());
-        Ok(Box::new(Read { data, of: self.page, path: String::new(), body, rng, key: 0 }))
+        Ok(Box::new(Read { trial, of: self.page, path: String::new(), body, rng, key: 0 }))
     }
 
-    fn after(&self, _operation: &str, _session: &mut dyn Session, _done: &[Done]) -> Result<Checked> {
+    /// None of its operations writes.
+    fn hold(&self, _: &mut dyn Session, _: &Data, (): (), _: &Added) -> Result<Checked> {
         Ok(Checked::default())
     }
 }
 
 /// Has the application read rows drawn uniformly from all.
 struct Read {
-    data: Arc<Data>,
+    trial: Trial<ConnectPages>,
     of: &'static str,
     path: String,
     body: Vec<u8>,
@@ -137,19 +114,19 @@ impl Transaction for Read {
     }
 
     fn draw(&mut self) {
-        self.key = 1 + self.rng.below(self.data.records);
+        self.key = 1 + self.rng.below(self.trial.data.records);
         self.path.clear();
         // Writing to memory does not fail.
         let _ = write!(self.path, "/{}/{}?key={}", INFO.name, self.of, self.key);
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        session.ask(&self.path, false, &mut self.body)
+        session.ask(&self.path, self.trial.last, &mut self.body)
     }
 
     fn check(&mut self) -> Result<()> {
         let (key, data) = answer::read(&self.path, &self.body, Some(self.key))?;
-        self.data.content.check(key, LOADED, data)
+        self.trial.data.content.check(key, LOADED, data)
     }
 }
 
@@ -166,7 +143,7 @@ mod tests {
             };
             (axis.name.to_owned(), axis.parse(text).unwrap())
         }));
-        ViaWorkload::new(&cell).unwrap().demand().settings
+        ConnectPages::new(&cell).unwrap().settings()
     }
 
     #[test]

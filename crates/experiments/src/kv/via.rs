@@ -84,7 +84,7 @@ impl Pages for KvPages {
             page.check(data.seed, Some(*key)).map_err(|error| error.context("read back"))?;
             read += 1;
         }
-        Ok(Checked { writes_counted: added.rows, records_read_back: read })
+        Ok(Checked { writes_counted: added.rows, records_read_back: read, ..Checked::default() })
     }
 }
 

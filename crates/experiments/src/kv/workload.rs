@@ -43,12 +43,12 @@ impl KvWorkload {
             ))),
             Some(_) => {
                 let read = self.store.read_back(session, &self.store.added, sample(&keys))?;
-                Ok(Checked { writes_counted: added, records_read_back: read })
+                Ok(Checked { writes_counted: added, records_read_back: read, ..Checked::default() })
             }
             None => {
                 // Where nothing counts, every record is asked for.
                 let read = self.store.read_back(session, &self.store.added, keys.iter())?;
-                Ok(Checked { writes_counted: read, records_read_back: read })
+                Ok(Checked { writes_counted: read, records_read_back: read, ..Checked::default() })
             }
         }
     }

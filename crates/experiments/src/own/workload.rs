@@ -265,6 +265,6 @@ impl Workload for OwnWorkload {
                 counted += tally.unsigned_abs();
             }
         }
-        Ok(Checked { writes_counted: counted, records_read_back: 0 })
+        Ok(Checked { writes_counted: counted, ..Checked::default() })
     }
 }

@@ -140,7 +140,7 @@ impl PointWorkload {
         self.store.check_count(session)?;
         let rows = self.last_versions(done);
         let read = self.store.read_back(session, sample(&rows).copied())?;
-        Ok(Checked { writes_counted: acknowledged, records_read_back: read })
+        Ok(Checked { writes_counted: acknowledged, records_read_back: read, ..Checked::default() })
     }
 }
 

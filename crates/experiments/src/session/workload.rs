@@ -130,7 +130,7 @@ impl SessionWorkload {
         let Some(counted) = Self::count(session, &self.write_to)? else {
             // Where nothing counts, every session is asked for.
             let read = self.read_back(session, &self.write_to, all())?;
-            return Ok(Checked { writes_counted: read, records_read_back: read });
+            return Ok(Checked { writes_counted: read, records_read_back: read, ..Checked::default() });
         };
         if counted != rows {
             return Err(Error::mismatch(format!(
@@ -147,7 +147,7 @@ impl SessionWorkload {
         let mut wanted = picked.into_iter().peekable();
         let keys = all().enumerate().filter_map(|(n, key)| wanted.next_if_eq(&(n as u64)).map(|_| key));
         let read = self.read_back(session, &self.write_to, keys)?;
-        Ok(Checked { writes_counted: sessions, records_read_back: read })
+        Ok(Checked { writes_counted: sessions, records_read_back: read, ..Checked::default() })
     }
 }
 

@@ -145,7 +145,9 @@ impl Pages for WebPages {
             ask_for(session, &format!("{}?key={number}", page(&INFO, USER)), &expected, &mut body)?;
             read += 1;
         }
-        Ok(Checked { writes_counted: added.rows, records_read_back: read })
+        // Each page that wrote a line was compared.
+        let answers_compared = added.rows;
+        Ok(Checked { writes_counted: added.rows, answers_compared, records_read_back: read })
     }
 }
 

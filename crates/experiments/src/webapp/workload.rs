@@ -182,6 +182,8 @@ impl Workload for WebWorkload {
             None => self.store.read_lines_back(session, lines.iter().copied())?,
         };
         read += self.store.read_users_back(session, sample(&versions).copied())?;
-        Ok(Checked { writes_counted: acknowledged, records_read_back: read })
+        // Each of them read its user and compared it.
+        let answers_compared = done.iter().map(|done| done.completed).sum();
+        Ok(Checked { writes_counted: acknowledged, answers_compared, records_read_back: read })
     }
 }

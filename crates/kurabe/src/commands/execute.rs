@@ -1,29 +1,29 @@
 //! Makes a run: opens the targets, plans, measures, records, reports.
 
+use super::cautions::{cautions, refuse_unseen, scattered};
+use super::planned::{planned, trials, unavailable};
 use super::report;
 use super::settle::Ending;
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::progress::{Progress, words};
+use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
 use crate::{machine, signals};
 use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
-use kurabe_core::driver::DurabilityClass;
 use kurabe_core::experiment::Experiment;
-use kurabe_core::observation::{Endpoint, Observer as _};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
-use kurabe_core::{Error, ErrorKind, units};
+use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
-use kurabe_engine::plan::{self, Target};
+use kurabe_engine::plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_record::{Resumed, Store, Writer};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -68,12 +68,12 @@ fn make(
         job.spec.duration_ns = Some(share.as_nanos() as u64);
     }
     let spec = &job.spec;
-    output.note(&planned(&axes(experiment, spec)?, spec, &opened.targets, &cells, job.dry));
+    let axes = axes(experiment, spec)?;
     if trials == 0 {
-        return Err(
-            Error::new(ErrorKind::Unsupported, "no cell can be measured; the reasons are above").into()
-        );
+        let reasons = unavailable(&axes, &opened.targets, &cells);
+        return Err(Error::new(ErrorKind::Unsupported, format!("no cell can be measured{reasons}")).into());
     }
+    output.note(&planned(&axes, spec, &opened.targets, &cells, job.dry));
     preflight::check(experiment, spec, &opened.targets, &cells, machine.memory_bytes)?;
     if job.dry {
         return Ok(exit::DONE);
@@ -110,51 +110,6 @@ fn make(
     writer.name().clone_into(&mut header.run);
     let run = Run { header, trials: Vec::new(), end: None };
     measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
-}
-
-/// Which servers do not keep to the side that they should, where trials take turns.
-fn scattered(opened: &Opened) -> Vec<String> {
-    let Some(sides) = &opened.sides else { return Vec::new() };
-    let ours = |target: &Target| target.renew.is_some() || target.driver.endpoint() == Endpoint::InProcess;
-    let cpus: Vec<String> = sides.servers.iter().map(u32::to_string).collect();
-    let cpus = cpus.join(",");
-    let others = opened.targets.iter().filter(|target| !ours(target) && target.driver.endpoint().is_here());
-    others
-        .map(|target| {
-            format!(
-                "{}: its server runs where the scheduler puts it; trials in turns differ less where it keeps to processor {cpus}, as with \
-                 'taskset -a -cp {cpus} PID'",
-                target.name
-            )
-        })
-        .collect()
-}
-
-/// What of the targets would make figures those of something else: their builds and settings, and where local ones write.
-fn cautions(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    opened: &Opened,
-    cells: &[CellRecord],
-) -> Result<Vec<String>> {
-    let mut all = Vec::new();
-    for (index, target) in opened.targets.iter().enumerate() {
-        let mut largest = 0;
-        for cell in cells.iter().filter(|cell| cell.target == index && cell.unavailable.is_none()) {
-            let demand = plan::workload(experiment, spec, index, target, &cell.axes)?.demand();
-            largest = largest.max(demand.loaded_bytes);
-        }
-        let told = kurabe_drivers::caution::cautions(&target.facts, largest);
-        all.extend(told.into_iter().map(|caution| format!("{}: {caution}", target.name)));
-    }
-    // Throwaway servers and files keep their data where temporary files go.
-    let writes = plan::operations(experiment, spec)?.iter().any(|operation| operation.writes);
-    let synced = |target: &Target| target.facts.durability >= Some(DurabilityClass::Synced);
-    let here = |target: &Target| target.driver.endpoint().is_here();
-    if writes && opened.targets.iter().any(|target| synced(target) && here(target)) {
-        all.extend(kurabe_observe::dishonest_sync(&std::env::temp_dir()));
-    }
-    Ok(all)
 }
 
 /// Goes on with a run that was stopped.
@@ -209,29 +164,6 @@ pub(super) fn go_on(
     let made = measure(sitting, run);
     opened.close(output);
     made
-}
-
-/// Refuses, where a run asks what connections cost the server, each target whose server cannot be seen from here; and
-/// says of one that is not ours what its figures are.
-fn refuse_unseen(experiment: &dyn Experiment, spec: &RunSpec, opened: &mut Opened) -> Result<()> {
-    if !plan::asks_footprint(experiment, spec)? {
-        return Ok(());
-    }
-    let observer = Watcher::new();
-    for (target, record) in opened.targets.iter_mut().zip(&mut opened.records) {
-        let endpoint = target.driver.endpoint();
-        if let Err(why) = observer.holding(&endpoint) {
-            let why = format!("what the server holds is not to be seen: {why}");
-            target.refused = target.refused.take().or(Some(why));
-        } else if target.renew.is_none() && endpoint != Endpoint::InProcess {
-            record.facts.notes.push(
-                "the server is not ours to start anew for each trial: what it kept from earlier connections is used \
-                 again, so that memory for each connection is a lower bound"
-                    .to_owned(),
-            );
-        }
-    }
-    Ok(())
 }
 
 /// What a new run and a resumed one have in common.
@@ -331,82 +263,6 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
 /// The experiment's axes, with the rate where one was asked for.
 fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<AxisInfo>> {
     Ok(plan::axes(experiment, spec)?.into_iter().map(|(axis, _)| axis).collect())
-}
-
-fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
-    cells.iter().filter(|cell| cell.unavailable.is_none()).count()
-        * spec.operations.len()
-        * spec.rounds as usize
-}
-
-/// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
-fn planned(
-    axes: &[AxisInfo],
-    spec: &RunSpec,
-    targets: &[Target],
-    cells: &[CellRecord],
-    every_cell: bool,
-) -> String {
-    let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
-    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let time = match (spec.budget_ns, spec.duration_ns) {
-        (Some(budget), _) => format!("about {}", units::time(Duration::from_nanos(budget))),
-        (None, Some(duration)) => {
-            let most = Duration::from_nanos(duration).mul_f64(1.2) * trials(cells, spec) as u32;
-            format!("at most about {}", units::time(most))
-        }
-        (None, None) => "as long as the requests take".to_owned(),
-    };
-    let further = spec.until.map_or_else(String::new, |until| {
-        let margin = (until.margin * 1e4).round() / 100.0;
-        format!(
-            "; then further ones, {} at most in all, until all is settled to {margin} %",
-            until.max_rounds
-        )
-    });
-    let mut text = format!(
-        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}{further}",
-        spec.experiment,
-        names.join(", "),
-        units::count(available as u64),
-        if available == 1 { "" } else { "s" },
-        spec.operations.join(", "),
-        spec.rounds
-    );
-    if every_cell {
-        for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
-            let repeat = if cell.repeat { " (the baseline's repeat)" } else { "" };
-            let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
-        }
-    }
-    text + &unavailable(axes, targets, cells)
-}
-
-/// One line for each reason, with the cells that it keeps out.
-fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> String {
-    let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
-    for cell in cells {
-        let Some(reason) = cell.unavailable.as_deref() else { continue };
-        let name = words(axes, &cell.axes);
-        match reasons.iter_mut().find(|(target, known, _)| *target == cell.target && *known == reason) {
-            Some((_, _, names)) => names.push(name),
-            None => reasons.push((cell.target, reason, vec![name])),
-        }
-    }
-    let mut text = String::new();
-    for (target, reason, names) in reasons {
-        let shown = if names.len() > 4 {
-            format!("{} and {} more", names[..3].join(", "), names.len() - 3)
-        } else {
-            names.join(", ")
-        };
-        let _ = write!(
-            text,
-            "\nnot available: {}: {reason}",
-            format!("{} {shown}", targets[target].name).trim_end()
-        );
-    }
-    text
 }
 
 /// `20261120-101744` in UTC, from seconds since 1970.

@@ -1,12 +1,14 @@
 //! One file for each command.
 
 mod app;
+mod cautions;
 mod compare;
 mod doctor;
 mod execute;
 mod join;
 mod list;
 mod observe;
+mod planned;
 mod report;
 mod run;
 mod settle;

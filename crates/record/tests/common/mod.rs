@@ -1,8 +1,9 @@
 //! A small run with everything that a run file can hold.
 
 use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::driver::{DurabilityClass, Limit, Limits, ServerFacts, Setting};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::observation::{
     CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, TierUse,
     WireUse,

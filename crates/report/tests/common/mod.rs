@@ -9,9 +9,10 @@
 pub mod others;
 
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::driver::{DurabilityClass, Limits, ServerFacts, Setting};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::facts::{Limits, ServerFacts, Setting};
 use kurabe_core::observation::{
     CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, WireUse,
 };

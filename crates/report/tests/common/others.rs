@@ -5,7 +5,7 @@
 
 use super::{At, Pattern, Scenario, observed};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
 use kurabe_core::figure::{self, Figure, Unit};
 use kurabe_core::observation::{ServerUse, TierUse};

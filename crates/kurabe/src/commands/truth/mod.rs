@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use kind::{EMBEDDED, Kind};
-use kurabe_core::driver::DurabilityClass;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::sides::Sides;

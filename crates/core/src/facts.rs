@@ -1,0 +1,67 @@
+//! What is known of a server: its version, its settings, its limits.
+
+use crate::durability::DurabilityClass;
+use serde::{Deserialize, Serialize};
+
+/// A setting of the server, or of the session, that decides figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name in the engine's own words.
+    pub name: String,
+    /// Its value as the server prints it.
+    pub value: String,
+}
+
+impl Setting {
+    /// A setting by name and value.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
+/// A limit of the server, with the setting that makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The largest value that is allowed.
+    pub most: u64,
+    /// What sets it: `max_allowed_packet`, `-I` (item size).
+    pub set_by: String,
+}
+
+/// What a server refuses to exceed. `None`: no limit that matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Connections that this user may hold at once.
+    pub connections: Option<Limit>,
+    /// Connections open now, ours left out, where the server says.
+    pub connections_in_use: Option<u64>,
+    /// Bytes of one value.
+    pub value_bytes: Option<Limit>,
+    /// Bytes of one request or answer, with all its parameters.
+    pub request_bytes: Option<Limit>,
+    /// Parameters of one request.
+    pub parameters: Option<Limit>,
+}
+
+/// What a driver found out about its server: read, not assumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// The engine's name: "PostgreSQL", "MariaDB".
+    pub engine: String,
+    /// Its version as the server says it.
+    pub version: String,
+    /// The client code that speaks to it: "mysql crate 28.0", "libsqlite3 3.50 in process".
+    pub client: String,
+    /// How it is reached: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
+    pub transport: String,
+    /// What an acknowledged write survives; `None` where that is unknown.
+    pub durability: Option<DurabilityClass>,
+    /// The settings that make it so.
+    pub durability_settings: Vec<Setting>,
+    /// Other settings that decide figures: buffer sizes, page size, character set.
+    pub settings: Vec<Setting>,
+    /// What it refuses to exceed.
+    pub limits: Limits,
+    /// Operations that it has not, or anything else that a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}

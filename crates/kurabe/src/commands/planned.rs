@@ -1,0 +1,86 @@
+//! What a run is going to do, said before it does it.
+
+use crate::progress::words;
+use kurabe_core::axis::AxisInfo;
+use kurabe_core::run::{CellRecord, RunSpec};
+use kurabe_core::units;
+use kurabe_engine::plan::Target;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How many trials the rounds that are planned have.
+pub(super) fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
+    cells.iter().filter(|cell| cell.unavailable.is_none()).count()
+        * spec.operations.len()
+        * spec.rounds as usize
+}
+
+/// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
+pub(super) fn planned(
+    axes: &[AxisInfo],
+    spec: &RunSpec,
+    targets: &[Target],
+    cells: &[CellRecord],
+    every_cell: bool,
+) -> String {
+    let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let time = match (spec.budget_ns, spec.duration_ns) {
+        (Some(budget), _) => format!("about {}", units::time(Duration::from_nanos(budget))),
+        (None, Some(duration)) => {
+            let most = Duration::from_nanos(duration).mul_f64(1.2) * trials(cells, spec) as u32;
+            format!("at most about {}", units::time(most))
+        }
+        (None, None) => "as long as the requests take".to_owned(),
+    };
+    let further = spec.until.map_or_else(String::new, |until| {
+        let margin = (until.margin * 1e4).round() / 100.0;
+        format!(
+            "; then further ones, {} at most in all, until all is settled to {margin} %",
+            until.max_rounds
+        )
+    });
+    let mut text = format!(
+        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}{further}",
+        spec.experiment,
+        names.join(", "),
+        units::count(available as u64),
+        if available == 1 { "" } else { "s" },
+        spec.operations.join(", "),
+        spec.rounds
+    );
+    if every_cell {
+        for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
+            let repeat = if cell.repeat { " (the baseline's repeat)" } else { "" };
+            let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
+        }
+    }
+    text + &unavailable(axes, targets, cells)
+}
+
+/// One line for each reason, with the cells that it keeps out.
+pub(super) fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> String {
+    let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
+    for cell in cells {
+        let Some(reason) = cell.unavailable.as_deref() else { continue };
+        let name = words(axes, &cell.axes);
+        match reasons.iter_mut().find(|(target, known, _)| *target == cell.target && *known == reason) {
+            Some((_, _, names)) => names.push(name),
+            None => reasons.push((cell.target, reason, vec![name])),
+        }
+    }
+    let mut text = String::new();
+    for (target, reason, names) in reasons {
+        let shown = if names.len() > 4 {
+            format!("{} and {} more", names[..3].join(", "), names.len() - 3)
+        } else {
+            names.join(", ")
+        };
+        let _ = write!(
+            text,
+            "\nnot available: {}: {reason}",
+            format!("{} {shown}", targets[target].name).trim_end()
+        );
+    }
+    text
+}
