@@ -23,8 +23,8 @@ use tools::{ENGINES, Engine, Length, Report, Tool};
 /// Where the table goes.
 const PAGE: &str = "docs/performance.md";
 /// Client and server, each on a processor of its own.
-const CLIENT: &str = "0";
-const SERVER: &str = "1";
+pub(super) const CLIENT: &str = "0";
+pub(super) const SERVER: &str = "1";
 /// Up to so many clients, tools that are not asked for everywhere are measured too.
 const FEW: u32 = 16;
 

@@ -1,20 +1,24 @@
 //! `cargo xtask bench suites`: whole transactions through us and through the tool whose workload they are, on one server
 //! and the same tables, in turn. First what each sends for a transaction, through a relay that counts; then how many it
-//! makes in a second.
+//! makes in a second: with the server on one processor and the client on another, and with both wherever they like.
 
 mod contest;
 mod interval;
 mod relay;
+mod table;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use super::peers::server::Server as Throwaway;
+use super::peers::{CLIENT, SERVER, said};
 use super::{cargo, program};
 use crate::{Outcome, shell};
 use contest::{CONTESTS, Contest, Length, Server, Side};
 use relay::{Count, Relay};
+use table::{PAGE, Rates, Traffic};
 
 /// What is sent is the difference between two runs of so many transactions: connecting is in both.
 const FEW: u64 = 100;
@@ -25,6 +29,9 @@ struct Options {
     seconds: u64,
     engines: Vec<String>,
     clients: Vec<u32>,
+    workloads: Option<Vec<String>>,
+    /// Whether client and server are kept apart: with one, the other, or both.
+    placements: Vec<bool>,
     /// Only count what is sent.
     wire_only: bool,
 }
@@ -41,15 +48,23 @@ pub fn run(args: &[String]) -> Outcome {
     let bench = Bench { program, scratch: scratch.clone(), options };
     let result = bench.all();
     let _ = fs::remove_dir_all(&scratch);
-    result
+    let measured = result?;
+    if !measured.rates.is_empty() {
+        let page = table::page(&measured, args, bench.options.rounds, bench.options.seconds);
+        fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))?;
+        println!("written to {PAGE}");
+    }
+    if measured.problems.is_empty() { Ok(()) } else { Err(measured.problems.join("\n")) }
 }
 
 fn options(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 11,
-        seconds: 4,
+        seconds: 2,
         engines: ["postgres", "mysql", "mariadb"].map(str::to_owned).to_vec(),
         clients: vec![1, 8],
+        workloads: None,
+        placements: vec![true, false],
         wire_only: false,
     };
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is no number"));
@@ -63,15 +78,37 @@ fn options(args: &[String]) -> Result<Options, String> {
         match name.as_str() {
             "--rounds" => options.rounds = number(value)?.max(1) as usize,
             "--seconds" => options.seconds = number(value)?.max(1),
+            "--workloads" => options.workloads = Some(value.split(',').map(str::to_owned).collect()),
+            "--processors" => {
+                let apart = |name: &str| match name {
+                    "apart" => Ok(true),
+                    "free" => Ok(false),
+                    _ => Err(format!("'{name}' is neither apart nor free")),
+                };
+                options.placements = value.split(',').map(apart).collect::<Result<_, _>>()?;
+            }
             "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
             "--clients" => {
                 options.clients =
                     value.split(',').map(|n| number(n).map(|n| n as u32)).collect::<Result<_, _>>()?;
             }
-            _ => return Err(format!("no option {name}: --rounds, --seconds, --engines, --clients, --wire")),
+            _ => {
+                return Err(format!(
+                    "no option {name}: --rounds, --seconds, --engines, --workloads, --clients, --processors, --wire"
+                ));
+            }
         }
     }
     Ok(options)
+}
+
+/// All that was counted and measured.
+#[derive(Default)]
+struct Measured {
+    versions: Vec<String>,
+    sent: Vec<Traffic>,
+    rates: Vec<Rates>,
+    problems: Vec<String>,
 }
 
 struct Bench {
@@ -81,23 +118,32 @@ struct Bench {
 }
 
 impl Bench {
-    fn all(&self) -> Outcome {
-        let mut problems = Vec::new();
-        let mut rates = Vec::new();
-        println!(
-            "| engine | workload | tool | round trips | bytes sent | bytes received |\n|---|---|---|--:|--:|--:|"
-        );
+    fn all(&self) -> Result<Measured, String> {
+        let mut measured = Measured::default();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let all = format!("0-{}", processors - 1);
+        let asked = |contest: &&Contest| {
+            self.options.workloads.as_ref().is_none_or(|names| names.iter().any(|name| name == contest.name))
+        };
+        println!("{}", Traffic::HEAD);
         for engine in &self.options.engines {
             let throwaway = Throwaway::start(&self.program, engine, &[])?;
+            measured.versions.push(throwaway.version.clone());
             let server = Server::of(&throwaway);
-            for contest in CONTESTS.iter().filter(|contest| contest.engines.contains(&engine.as_str())) {
+            let contests = CONTESTS.iter().filter(|contest| contest.engines.contains(&engine.as_str()));
+            for contest in contests.filter(asked) {
+                measured.note_tool(contest.tool);
                 if let Some(mut load) = (contest.load)(&server) {
                     shell::run(&mut load, "loading")?;
                 }
-                problems.extend(self.wire(&server, engine, contest)?);
-                if !self.options.wire_only {
+                self.wire(&server, engine, contest, &mut measured)?;
+                let placements = self.options.placements.iter().filter(|_| !self.options.wire_only);
+                for apart in placements.copied().filter(|apart| !apart || processors > 1) {
+                    throwaway.pin(if apart { SERVER } else { &all })?;
                     for clients in &self.options.clients {
-                        rates.push(self.rates(&server, engine, contest, *clients)?);
+                        let rates = self.rates(&server, engine, contest, *clients, apart)?;
+                        println!("{}", rates.markdown());
+                        measured.rates.push(rates);
                     }
                 }
                 if let Some(mut clean) = (contest.clean)(&server) {
@@ -105,42 +151,48 @@ impl Bench {
                 }
             }
         }
-        if !rates.is_empty() {
-            println!(
-                "\n| engine | workload | clients | its own tool, transactions/s | kurabe | kurabe ÷ tool (95 %) |\n\
-                 |---|---|--:|--:|--:|--:|\n{}",
-                rates.join("\n")
-            );
-        }
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+        Ok(measured)
     }
 
     /// What each sends for a transaction. They must wait for the server equally often.
-    fn wire(&self, server: &Server, engine: &str, contest: &Contest) -> Result<Option<String>, String> {
+    fn wire(
+        &self,
+        server: &Server,
+        engine: &str,
+        contest: &Contest,
+        measured: &mut Measured,
+    ) -> Result<(), String> {
         let mut trips = Vec::new();
         for side in [Side::Tool, Side::Ours] {
             let relay = Relay::start(server)?;
             let mut counts = Vec::new();
             for transactions in [FEW, MORE] {
                 let before = relay.count();
-                self.once(&relay.server, contest, side, 1, Length::Transactions(transactions))?;
+                self.once(&relay.server, contest, side, 1, Length::Transactions(transactions), false)?;
                 counts.push(relay.count().since(before));
             }
             let each = contest::transactions(side, MORE) - contest::transactions(side, FEW);
             let per = |of: fn(&Count) -> u64| (of(&counts[1]) as f64 - of(&counts[0]) as f64) / each as f64;
-            let (turns, sent, received) = (per(|c| c.turns), per(|c| c.sent), per(|c| c.received));
-            let name = if side == Side::Tool { contest.tool } else { "kurabe" };
-            println!("| {engine} | {} | {name} | {turns:.2} | {sent:.0} | {received:.0} |", contest.name);
-            trips.push(turns);
+            let sent = Traffic {
+                engine: engine.to_owned(),
+                workload: contest.name,
+                tool: if side == Side::Tool { contest.tool } else { "kurabe" },
+                trips: per(|c| c.turns),
+                sent: per(|c| c.sent),
+                received: per(|c| c.received),
+            };
+            println!("{}", sent.markdown());
+            trips.push(sent.trips);
+            measured.sent.push(sent);
         }
         // Retries and drivers' own words in the background are less than this.
-        let same = (trips[0] - trips[1]).abs() < 0.05;
-        Ok((!same).then(|| {
-            format!(
+        if (trips[0] - trips[1]).abs() >= 0.05 {
+            measured.problems.push(format!(
                 "{engine}, {}: {:.2} round trips through {}, {:.2} through us",
                 contest.name, trips[0], contest.tool, trips[1]
-            )
-        }))
+            ));
+        }
+        Ok(())
     }
 
     fn rates(
@@ -149,29 +201,27 @@ impl Bench {
         engine: &str,
         contest: &Contest,
         clients: u32,
-    ) -> Result<String, String> {
+        apart: bool,
+    ) -> Result<Rates, String> {
         let length = Length::Time(Duration::from_secs(self.options.seconds));
-        let (mut rates, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
+        let mut pairs = Vec::new();
         for round in 0..self.options.rounds {
             let mut pair = [0.0; 2];
             let sides = [(0, Side::Tool), (1, Side::Ours)];
             for turn in 0..2 {
                 let (at, side) = sides[(round + turn) % 2];
-                pair[at] = self.once(server, contest, side, clients, length)?;
-                rates[at].push(pair[at]);
+                pair[at] = self.once(server, contest, side, clients, length, apart)?;
             }
-            ratios.push(pair[1] / pair[0]);
-            eprintln!(
-                "{engine} {} {clients}: {:.1} {:.1} {:.3}",
-                contest.name,
-                pair[0],
-                pair[1],
-                pair[1] / pair[0]
-            );
+            pairs.push(pair);
         }
-        let [tool, ours] = rates.map(|mut rates| interval::median(&mut rates));
-        let ratio = interval::of_median(&mut ratios);
-        Ok(format!("| {engine} | {} | {clients} | {tool:.0} | {ours:.0} | {ratio} |", contest.name))
+        Ok(Rates {
+            engine: engine.to_owned(),
+            workload: contest.name,
+            tool: contest.tool,
+            clients,
+            apart,
+            pairs,
+        })
     }
 
     /// Transactions per second.
@@ -182,19 +232,41 @@ impl Bench {
         side: Side,
         clients: u32,
         length: Length,
+        apart: bool,
     ) -> Result<f64, String> {
+        let runs = self.scratch.join("runs");
+        let mut command = match side {
+            Side::Tool => (contest.command)(server, clients, length),
+            Side::Ours => contest::ours(contest, &self.program, server, clients, length, &self.scratch)?,
+        };
+        if apart {
+            command = on_the_clients_processor(&command);
+        }
         match side {
             Side::Tool => {
-                let said = shell::run(&mut (contest.command)(server, clients, length), contest.tool)?;
+                let said = shell::run(&mut command, contest.tool)?;
                 (contest.read)(&said).ok_or_else(|| format!("{} said: {said}", contest.tool))
             }
             Side::Ours => {
-                let runs = self.scratch.join("runs");
-                let mut command =
-                    contest::ours(contest, &self.program, server, clients, length, &self.scratch)?;
                 shell::run(command.env("KURABE_RUNS", &runs), "kurabe run")?;
                 contest::our_rate(&self.program, &runs)
             }
         }
     }
+}
+
+impl Measured {
+    fn note_tool(&mut self, tool: &str) {
+        let version = said(tool, &["--version"]);
+        let version = version.lines().next().unwrap_or_default().to_owned();
+        if !self.versions.contains(&version) {
+            self.versions.push(version);
+        }
+    }
+}
+
+fn on_the_clients_processor(command: &Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", CLIENT]).arg(command.get_program()).args(command.get_args());
+    pinned
 }
