@@ -45,7 +45,7 @@ impl Axis {
         }
     }
 
-    /// A value with its axis, where it would not be understood alone: `100 kB`, `16 clients`, `layout blob`.
+    /// A value with its axis, where it would not be understood alone: `100 kB`, `16 clients`, `pool 4`, `layout blob`.
     pub fn name_value(&self, value: &AxisValue) -> String {
         match self.kind {
             Kind::Size => self.show(value),
@@ -53,12 +53,13 @@ impl Axis {
                 AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
                 AxisValue::Word(_) => "the highest rate".to_owned(),
             },
-            Kind::Count => {
+            // What is counted stands behind its number, if it is the plural of something.
+            Kind::Count if self.name.ends_with('s') && matches!(value, AxisValue::Number(_)) => {
                 let one = *value == AxisValue::Number(1);
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
                 format!("{} {name}", self.show(value))
             }
-            Kind::Word => format!("{} {}", self.name, self.show(value)),
+            Kind::Count | Kind::Word => format!("{} {}", self.name, self.show(value)),
         }
     }
 
