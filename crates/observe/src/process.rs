@@ -98,7 +98,7 @@ pub(crate) struct Counters {
     name: String,
     /// By process and thread.
     threads: BTreeMap<(Pid, u32), Thread>,
-    /// Of each process, threads and children that ended included.
+    /// Of each process, threads that ended included, and of its children that ended.
     ticks: BTreeMap<Pid, (u64, u64)>,
     /// Whether the kernel counts what waits for a processor.
     queued: bool,
@@ -108,8 +108,9 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Reads those of a family of processes, whose eldest gives the name.
-    pub fn of(family: &[Pid], eldest: Option<Pid>) -> Self {
+    /// Reads those of a family of processes, whose eldest gives the name. What their children used that have ended is theirs
+    /// where all that descend from them are of the family.
+    pub fn of(family: &[Pid], eldest: Option<Pid>, whole: bool) -> Self {
         let mut counters = Self { bytes: Some(BTreeMap::new()), ..Self::default() };
         for pid in family {
             let number = pid.number;
@@ -117,7 +118,7 @@ impl Counters {
             if Some(*pid) == eldest {
                 counters.name.clone_from(&stat.name);
             }
-            counters.ticks.insert(*pid, (stat.ticks, stat.children_ticks));
+            counters.ticks.insert(*pid, (stat.ticks, if whole { stat.children_ticks } else { 0 }));
             let io = fs::read_to_string(format!("/proc/{number}/io")).ok();
             let io = io.and_then(|text| Some((value(&text, "read_bytes:")?, value(&text, "write_bytes:")?)));
             match (&mut counters.bytes, io) {
@@ -274,14 +275,14 @@ mod tests {
     #[test]
     fn a_thread_that_works_is_among_the_busiest_and_all_its_time_is_counted() {
         let family = [own()];
-        let before = Counters::of(&family, Some(own()));
+        let before = Counters::of(&family, Some(own()), false);
         let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
             let began = std::time::Instant::now();
             while began.elapsed().as_millis() < 200 {
                 std::hint::black_box(began);
             }
             // It must still be there when it is looked at.
-            let after = Counters::of(&[own()], Some(own()));
+            let after = Counters::of(&[own()], Some(own()), false);
             (after, rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
         });
         let (after, time) = worked.unwrap().join().unwrap();
@@ -294,21 +295,67 @@ mod tests {
         assert!(!used.cpus.is_empty() && used.memory_bytes > 0 && used.threads >= 2);
     }
 
+    /// A shell with a child that works, ends, and is waited for once a line is sent.
+    struct Parent {
+        shell: std::process::Child,
+        pid: Pid,
+    }
+
+    impl Parent {
+        fn new() -> Self {
+            let work = "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done) & read line; wait; read line";
+            let mut command = std::process::Command::new("sh");
+            let shell = command.args(["-c", work]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+            let pid = Pid::of(shell.id()).unwrap();
+            Self { shell, pid }
+        }
+
+        fn until(what: impl Fn() -> bool) {
+            let began = std::time::Instant::now();
+            while !what() {
+                assert!(began.elapsed().as_secs() < 60, "it did not come about");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+
+        fn child_ends(&self) {
+            let ended = |pid: &Pid| {
+                Stat::read(&format!("/proc/{}/stat", pid.number)).is_some_and(|stat| stat.state == b'Z')
+            };
+            Self::until(|| family(&[self.pid]).iter().any(ended));
+        }
+
+        fn waits_for_it(&mut self) {
+            use std::io::Write as _;
+            self.shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            Self::until(|| family(&[self.pid]).len() == 1);
+        }
+
+        fn counters(&self, whole: bool) -> Counters {
+            let members = if whole { family(&[self.pid]) } else { vec![self.pid] };
+            Counters::of(&members, Some(self.pid), whole)
+        }
+    }
+
+    impl Drop for Parent {
+        fn drop(&mut self) {
+            drop(self.shell.stdin.take());
+            let _ = self.shell.wait();
+        }
+    }
+
     #[test]
-    fn a_child_belongs_to_the_family_and_one_that_ended_is_counted() {
-        let mut shell = std::process::Command::new("sh").args(["-c", "sleep 30 & wait"]).spawn().unwrap();
-        let root = Pid::of(shell.id()).unwrap();
-        let began = std::time::Instant::now();
-        while family(&[root]).len() < 2 && began.elapsed().as_secs() < 10 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        let found = family(&[root]);
-        assert_eq!(found.len(), 2);
-        for pid in found.iter().rev() {
-            let number = rustix::process::Pid::from_raw(pid.number as i32).unwrap();
-            let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
-        }
-        shell.wait().unwrap();
-        assert!(!root.lives());
+    fn what_a_child_used_counts_for_its_family_and_only_from_when_it_was_looked_at() {
+        let mut parent = Parent::new();
+        Parent::until(|| family(&[parent.pid]).len() == 2);
+        let before = parent.counters(true);
+        parent.child_ends();
+        let (ended, alone) = (parent.counters(true), parent.counters(false));
+        parent.waits_for_it();
+        let worked = parent.counters(true).since(&before).cpu_ns;
+        assert!(worked >= 10 * tick_ns(), "{worked}");
+        // It had ended before: burying it is no work.
+        assert!(parent.counters(true).since(&ended).cpu_ns <= worked / 4);
+        assert!(parent.counters(false).since(&alone).cpu_ns <= worked / 4);
     }
 }

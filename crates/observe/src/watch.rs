@@ -125,13 +125,13 @@ impl Group {
         let members = if whole { family(&roots) } else { roots.clone() };
         let limit = roots.first().and_then(|root| CpuLimit::of(root.number));
         let throttled_ns = limit.as_ref().and_then(CpuLimit::throttled_ns);
-        let before = Counters::of(&members, roots.first().copied());
+        let before = Counters::of(&members, roots.first().copied(), whole);
         Self { roots, whole, members, before, limit, throttled_ns }
     }
 
     fn end(&self) -> ProcessUse {
         let members = if self.whole { family(&self.roots) } else { self.roots.clone() };
-        let now = Counters::of(&members, self.roots.first().copied());
+        let now = Counters::of(&members, self.roots.first().copied(), self.whole);
         let throttled = self.limit.as_ref().and_then(CpuLimit::throttled_ns);
         ProcessUse {
             quota_cpus: self.limit.as_ref().map(|limit| limit.cpus),
