@@ -30,6 +30,8 @@ const OTHERS: f64 = 0.1;
 const STEAL: f64 = 0.05;
 /// Most of the clients' time went by without either side's CPU.
 const IDLE: f64 = 0.5;
+/// A database that used so much of the processors that it may use did not only wait.
+const BUSY: f64 = 0.5;
 /// Shorter trials, in seconds, are too short for counters that tick a hundred times a second.
 pub(super) const SHORT: f64 = 0.15;
 /// Fewer samples than these say little.
@@ -159,9 +161,13 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     if idle < IDLE || facts.disk.waiting >= 0.4 {
         return None;
     }
+    // Of many clients most sleep whatever their database does: one that used half of the processors was at work.
+    let database = if facts.in_process { Some(&facts.client) } else { facts.server.as_ref() };
+    let rests = database.is_none_or(|side| side.cpu < BUSY * side.capacity);
     if facts.in_process {
         // What sleeps within one process, and not for storage, waits for its own kind.
-        return (facts.disk.samples >= FEW && idle >= 0.6).then_some((Bound::Locks, Confidence::Low));
+        let sleeps = facts.disk.samples >= FEW && idle >= 0.6 && rests;
+        return sleeps.then_some((Bound::Locks, Confidence::Low));
     }
     let wire = facts.wire.as_ref()?;
     if wire.rtt_us >= facts.round_trip_us / 2.0 {
@@ -174,8 +180,9 @@ fn waiting(facts: &Facts) -> Option<(Bound, Confidence)> {
     // The server held the requests, and used neither CPU nor storage meanwhile: it waited within itself. That it was for
     // a lock only the engine itself could say.
     if wire.at_server >= 0.6 {
-        // It was asked, and says that it was not.
-        if facts.said.as_ref().is_some_and(|said| said.looks >= FEW_LOOKS && said.locks < UNLOCKED) {
+        // It worked; or it was asked, and says that it was not.
+        if !rests || facts.said.as_ref().is_some_and(|said| said.looks >= FEW_LOOKS && said.locks < UNLOCKED)
+        {
             return None;
         }
         return Some((Bound::Locks, Confidence::Low));
@@ -210,8 +217,16 @@ fn nearly(facts: &Facts) -> Option<(Bound, Confidence)> {
         return None;
     }
     let (client, server) = (client_fullness(facts), facts.server.map_or(0.0, |s| server_fullness(facts, &s)));
-    (client.max(server) >= NEARLY)
-        .then(|| (if server >= client { Bound::ServerCpu } else { client_cpu(facts) }, Confidence::Low))
+    if client.max(server) >= NEARLY {
+        return Some((if server >= client { Bound::ServerCpu } else { client_cpu(facts) }, Confidence::Low));
+    }
+    nearly_alone(facts).then_some((Bound::ServerCpu, Confidence::Low))
+}
+
+/// Whether processors that both sides share were nearly full, and most of it was the server's work.
+pub(super) fn nearly_alone(facts: &Facts) -> bool {
+    let server = facts.server.map_or(0.0, |server| server.cpu);
+    facts.shared && facts.cores_busy >= NEARLY && server >= facts.cores * facts.cores_busy * MAJORITY
 }
 
 /// A side whose threads were at work or ready to be all the time wanted more than it got, on processors that others had.
@@ -319,6 +334,11 @@ mod tests {
                 let said = facts.said.as_ref().map_or(0.0, |said| said.logs);
                 let seen = facts.disk.waiting.max(facts.disk.busy).max(said);
                 prop_assert!(facts.disk.touched != Some(false) && seen >= 0.5);
+            }
+            // What was at work did not only wait, unless the engine says that it did.
+            if bound == Bound::Locks && facts.said.as_ref().is_none_or(|said| said.locks < PARTLY) {
+                let database = if facts.in_process { Some(facts.client) } else { facts.server };
+                prop_assert!(database.is_none_or(|side| side.cpu < 0.5 * side.capacity));
             }
             // No machine that worked for others, and no trial too short to be measured, is certain of anything.
             if confidence == Confidence::High {
