@@ -108,12 +108,16 @@ fn ends_that_make_no_sense_are_refused() {
 #[test]
 fn planted_differences_are_counted() {
     let place = Place::new();
-    let answer = place.run(&["truth", "sqlite", "--differences", "2", "--duration", "20ms"]);
-    assert!(
-        answer.out.contains("| sqlite | ") && answer.out.contains("of 2 planted differences of 5.0 %"),
-        "{answer:?}"
-    );
-    assert!(answer.out.contains("of 4 intervals hold the truth"), "{answer:?}");
+    for (of, what) in [(&[][..], "reads"), (&["--writes"], "writes")] {
+        let short = ["truth", "sqlite", "--differences", "2", "--duration", "20ms"];
+        let answer = place.run(&[&short, of].concat());
+        assert!(
+            answer.out.contains("| sqlite | ") && answer.out.contains("of 2 planted differences of 5.0 %"),
+            "{answer:?}"
+        );
+        assert!(answer.out.contains("of 4 intervals hold the truth"), "{answer:?}");
+        assert!(answer.out.contains(&format!("\n{what}: ")), "{answer:?}");
+    }
     let nothing = place.run(&["truth", "--differences", "0"]);
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
 }

@@ -70,7 +70,10 @@ fn throwaway_servers_keep_to_processors_that_no_client_uses() {
     let place = Place::new();
     let answer = run(&place, &["point-read", "up:redis"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let cpus: u64 = place.report()["machine"]["cpus"].as_u64().unwrap();
+    let report = place.report();
+    let cpus: u64 = report["machine"]["cpus"].as_u64().unwrap();
+    // Known from the first round, which is observed.
+    assert!(report["cells"][0]["server_cpu_us_per_op"].as_f64() > Some(0.0), "{report:#}");
     for (_, figures) in measured(&place).iter().filter(|(round, _)| *round == 0) {
         let servers = figures.pointer("/observed/server/seen/cpus").unwrap().as_array().unwrap();
         let half = cpus - cpus / 2;

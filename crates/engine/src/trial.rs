@@ -109,8 +109,8 @@ impl Trial<'_> {
     pub(crate) fn play(&self, seat: Option<Seat<'_>>) -> Result<Played, Failure> {
         let clients = self.workload.clients();
         let endpoint = self.driver.endpoint();
-        // Where the database is within the client, so is its work.
-        let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess);
+        // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
+        let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         // Before any of them connects, so that it can tell their sessions from others.
         let mut asking = self.observer.map(|_| {
             let kept = !self.workload.connection_per_request() && self.workload.pool().is_none();

@@ -99,6 +99,8 @@ fn of_cell(
     } else {
         figures.status = Status::Ok;
         fill(&mut figures, &counted(&measured), seed);
+        // Trials in turns are not observed; the one before them was.
+        figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.figures = named(&measured);
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
@@ -190,7 +192,6 @@ fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed:
     figures.open_loop = open_loop(measured);
     if completed > 0.0 {
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
-        figures.server_cpu_us_per_op = server_cpu(measured);
         figures.verify_ns_per_op = Some(verify_ns / completed);
         figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
     }

@@ -1,6 +1,6 @@
 //! `kurabe truth`.
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {
     Command::new("truth")
@@ -38,6 +38,13 @@ pub(super) fn command() -> Command {
                 .require_equals(true)
                 .default_missing_value("10ms")
                 .help("Makes their trials in turns of this long, as 'kurabe run --turns' does [default: 10ms]"),
+        )
+        .arg(
+            Arg::new("writes")
+                .long("writes")
+                .requires("differences")
+                .action(ArgAction::SetTrue)
+                .help("Compares writes, each a transaction of its own, and not reads"),
         )
         .arg(
             Arg::new("effect")

@@ -77,6 +77,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(text) = matches.get_one::<String>("differences") {
         let turn = matches.get_one::<String>("turns").map(|text| units::parse_duration(text)).transpose()?;
         let plan = differences::Plan {
+            writes: matches.get_flag("writes"),
             turn,
             sides: turn.and_then(|_| Sides::of_this_machine()),
             comparisons: units::parse_count(text)?,

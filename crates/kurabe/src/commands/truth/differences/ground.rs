@@ -28,6 +28,8 @@ use std::time::Instant;
 
 /// Records in the store: read in no time, loaded in less.
 const RECORDS: u64 = 500;
+/// Characters of a row are not more.
+const LONGEST: usize = 1_000;
 
 /// Where comparisons are made.
 pub(super) struct Ground<'a> {
@@ -36,30 +38,46 @@ pub(super) struct Ground<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// What was added to the reads of one target, and how many these were.
+/// What was added to the requests of one target, and how many these were.
 #[derive(Debug, Default)]
 struct Added {
     nanos: AtomicU64,
-    reads: AtomicU64,
+    requests: AtomicU64,
 }
 
-/// Makes one of so many reads twice. What is added is as any other request, and meets client and server as they are between
-/// requests: a client that waited instead would change how deep its server sleeps.
+/// Makes one of so many requests twice. What is added is as any other request, and meets client and server as they are
+/// between requests: a client that waited instead would change how deep its server sleeps.
 struct Doubling {
-    /// How many reads are added for each.
+    writes: bool,
+    /// How many requests are added for each.
     share: f64,
     /// How many are due.
     due: f64,
-    /// What the session has prepared to read.
-    reads: Vec<usize>,
+    /// What the session has prepared to read, or to write.
+    known: Vec<usize>,
     added: Arc<Added>,
+}
+
+/// Other text of the same length in the place of each: a write that changes nothing is no work for some engines.
+fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
+    let alter = |value: &Value<'a>| match value {
+        Value::Text(text) => other.get(..text.len()).map_or(*value, Value::Text),
+        _ => *value,
+    };
+    parameters.iter().map(alter).collect()
 }
 
 impl Hook for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
-        if matches!(operation, Operation::Get { .. }) {
-            self.reads.push(prepared.0);
+        // Reading back after writes is no request of theirs.
+        let known = match operation {
+            Operation::Get { .. } => !self.writes,
+            Operation::Update { .. } => self.writes,
+            _ => false,
+        };
+        if known {
+            self.known.push(prepared.0);
         }
         Ok(prepared)
     }
@@ -71,20 +89,20 @@ impl Hook for Doubling {
         parameters: &[Value<'_>],
         out: &mut Reply,
     ) -> Result<()> {
-        inner.execute(prepared, parameters, out)?;
-        if !self.reads.contains(&prepared.0) {
-            return Ok(());
+        if self.known.contains(&prepared.0) {
+            self.added.requests.fetch_add(1, Ordering::Relaxed);
+            self.due += self.share;
+            if self.due >= 1.0 {
+                self.due -= 1.0;
+                // The row holds for a moment what no check expects; the request itself puts that right.
+                let other = "x".repeat(LONGEST);
+                let altered = altered(parameters, &other);
+                let began = Instant::now();
+                inner.execute(prepared, &altered, out)?;
+                self.added.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
         }
-        self.added.reads.fetch_add(1, Ordering::Relaxed);
-        self.due += self.share;
-        if self.due < 1.0 {
-            return Ok(());
-        }
-        self.due -= 1.0;
-        let began = Instant::now();
-        let answer = inner.execute(prepared, parameters, out);
-        self.added.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        answer
+        inner.execute(prepared, parameters, out)
     }
 }
 
@@ -104,15 +122,17 @@ impl<'a> Ground<'a> {
                 TargetUrl::parse(&format!("{}:{}", self.engine, folder.path().join("truth.db").display()))?
             }
         };
-        let experiment = registry::find("point-read")?;
+        let experiment = registry::find(if self.plan.writes { "point-write" } else { "point-read" })?;
         let spec = self.spec(experiment, mix(number, effect));
+        let writes = self.plan.writes;
         // 5 % slower is 1 ÷ 0.95 times as long.
         let share = 1.0 / (1.0 - effect) - 1.0;
         let additions: [Arc<Added>; 2] = Default::default();
         let target = |at: usize, share: f64| -> Result<Target> {
             let (driver, facts, refused) = open_one(&url, None)?;
             let added = Arc::clone(&additions[at]);
-            let double = move || Doubling { share, due: 0.0, reads: Vec::new(), added: Arc::clone(&added) };
+            let double =
+                move || Doubling { writes, share, due: 0.0, known: Vec::new(), added: Arc::clone(&added) };
             let driver: Box<dyn Driver> = Box::new(Around::new(driver, double));
             Ok(Target {
                 name: format!("{}#{}", self.engine, at + 1),
@@ -128,10 +148,10 @@ impl<'a> Ground<'a> {
         let mut before = 0;
         let run = self.run(experiment, &spec, &both, |trial, cell| {
             let (Outcome::Measured(measured), 1) = (&trial.outcome, cell) else { return };
-            // What was added to a read on the average, warming up included, holds for the measured ones.
+            // What was added to a request on the average, warming up included, holds for the measured ones.
             let total = additions[1].nanos.load(Ordering::Relaxed);
-            let reads = additions[1].reads.swap(0, Ordering::Relaxed).max(1);
-            let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / reads as f64;
+            let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
+            let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
             let added = mean * measured.completed as f64 / measured.elapsed_ns.max(1) as f64;
             if self.plan.turn.is_none() || measured.turns > 0 {
                 truths.insert(trial.round, (1.0 - added.min(0.99)).ln());

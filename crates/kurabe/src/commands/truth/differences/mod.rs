@@ -28,6 +28,8 @@ const COVERED: f64 = 0.92;
 
 /// What is asked for.
 pub(super) struct Plan {
+    /// Whether writes are compared, and not reads.
+    pub(super) writes: bool,
     /// Comparisons without a difference, and as many with one.
     pub(super) comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
@@ -193,9 +195,10 @@ fn table(
             units::time(plan.time)
         );
     }
+    let what = if plan.writes { "writes" } else { "reads" };
     let _ = writeln!(
         text,
-        "\n{} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
+        "\n{what}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
          intervals hold the truth; trials of {}{}",
         none.called,
         none.all,
