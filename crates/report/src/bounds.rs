@@ -55,7 +55,7 @@ fn predicate(bound: Bound, sure: &str) -> String {
         Bound::Locks => format!("were {sure}bound by locks"),
         Bound::Latency => format!("were {sure}bound by the time of a round trip alone"),
         Bound::Load => "were bound by nothing".to_owned(),
-        Bound::NotKnown => "were bound by what is not known".to_owned(),
+        Bound::NotKnown => "may have been bound by anything".to_owned(),
     }
 }
 
