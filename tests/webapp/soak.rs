@@ -3,6 +3,7 @@
 use crate::servers::common::cells;
 use crate::support::{Place, eventually};
 use kurabe_testbed::{Server, testing};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,14 +44,15 @@ fn connections() -> Vec<(String, String, u64)> {
 }
 
 /// The ports of those connections to a server that a process holds: other tests may use the same server.
-fn of_process(pid: u32, server: &str) -> Vec<String> {
-    let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+fn of_process(pid: u32, server: &str) -> BTreeSet<String> {
+    let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return BTreeSet::new() };
     let sockets: Vec<u64> = files
         .flatten()
         .filter_map(|file| std::fs::read_link(file.path()).ok())
         .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
         .collect();
     let ours = |(_, to, socket): &(String, String, u64)| to == server && sockets.contains(socket);
+    // The kernel's table is read in pieces, and shows a line twice where others come and go meanwhile.
     connections().into_iter().filter(ours).map(|(from, ..)| from).collect()
 }
 
@@ -78,7 +80,7 @@ fn soak(engine: &str, connection: &str) {
     let port = port(&server);
     let mut child = place.spawn(&args);
     let mut seen: Vec<(Held, usize)> = Vec::new();
-    let mut last = Vec::new();
+    let mut last = BTreeSet::new();
     while child.try_wait().unwrap().is_none() {
         if let Some(held) = held(child.id()) {
             let open = of_process(child.id(), &port);
