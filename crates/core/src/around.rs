@@ -18,6 +18,14 @@ use std::ops::DerefMut;
 
 /// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
 pub trait Hook: Send {
+    /// What is done before each request, whatever it is.
+    ///
+    /// # Errors
+    /// Any: the request is not made then.
+    fn before_request(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// As [`Session::prepare`].
     ///
     /// # Errors
@@ -200,14 +208,17 @@ impl<S: Held, H: Hook> Session for Hooked<S, H> {
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        self.hook.before_request()?;
         self.hook.execute(&mut *self.inner, prepared, parameters, out)
     }
 
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        self.hook.before_request()?;
         self.hook.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
     fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
+        self.hook.before_request()?;
         self.hook.ask(&mut *self.inner, page, last, out)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Bound;
 use super::facts::{Facts, Side};
-use super::rules::{MOSTLY_OURS, PARTLY, nearly_alone};
+use super::rules::{FULL, MOSTLY_OURS, PARTLY, nearly_alone};
 use crate::format::micros;
 
 /// The evidence for this bound, as a clause without its full stop.
@@ -137,7 +137,7 @@ fn server_full(facts: &Facts, server: &Side) -> String {
         return format!("one thread of the server used {} of a CPU", percent(server.thread));
     }
     let ours = facts.client.cpu + server.cpu;
-    let full = facts.cores_busy >= 0.9 && ours >= facts.cores * facts.cores_busy * MOSTLY_OURS;
+    let full = facts.cores_busy >= FULL && ours >= facts.cores * facts.cores_busy * MOSTLY_OURS;
     if facts.shared && !full && !nearly_alone(facts) {
         return ready("a thread of the server", server.thread, server.thread_queue);
     }
@@ -155,7 +155,7 @@ fn client_full(facts: &Facts) -> String {
         return format!("{who} at work for {} of the time", percent(threads));
     }
     let ours = facts.client.cpu + facts.server.map_or(0.0, |server| server.cpu);
-    if facts.cores_busy < 0.9 || ours < facts.cores * facts.cores_busy * MOSTLY_OURS {
+    if facts.cores_busy < FULL || ours < facts.cores * facts.cores_busy * MOSTLY_OURS {
         return ready("the client", threads, facts.client.queue / facts.clients);
     }
     if facts.shared {

@@ -13,7 +13,7 @@ use super::{Bound, Confidence};
 
 /// From this share on a processor, or what a side may use of it, is full: what is missing is lost in switching and in
 /// waking up.
-const FULL: f64 = 0.9;
+pub(super) const FULL: f64 = 0.9;
 /// From here on it is nearly full, which is said with less confidence where nothing else explains the trial.
 const NEARLY: f64 = 0.8;
 /// A control group that was kept from running for so much of the time has used up what it may use, …
