@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 /// The most rows of somebody's table that are counted before a run.
 const LOOKED_AT: u64 = 100_000;
+/// InnoDB's estimates, from 20 pages of a table, are not so many times too low: of 20,000 rows just analysed MySQL 9.7
+/// said 1,820 once and a third or less in 6 of 40 tries; of 10,000 and of 100,000 it was never far off.
+const FAR: u64 = 20;
 
 /// A connection that keeps house.
 pub(crate) struct MysqlHouse {
@@ -73,7 +76,7 @@ impl House for MysqlHouse {
         };
         let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM `{table}` LIMIT {LOOKED_AT}) AS looked_at");
         let there = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()).unwrap_or(0);
-        Ok(outgrown(table, known, there, &format!("ANALYZE TABLE {table}")))
+        Ok(outgrown(table, known, there, FAR, &format!("ANALYZE TABLE {table}")))
     }
 
     /// Two named locks, which end with the connection: one for the database, one that tells which run has it, so
