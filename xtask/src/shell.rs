@@ -45,12 +45,18 @@ impl Root {
 
 /// Runs a command quietly, and returns what it printed; an error holds the last lines of it.
 pub fn run(command: &mut Command, doing: &str) -> Result<String, String> {
+    Ok(both(command, doing)?.0)
+}
+
+/// As [`run`]: what it printed and, apart from that, what it printed as errors, where some tools show their progress.
+pub fn both(command: &mut Command, doing: &str) -> Result<(String, String), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{doing}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() {
-        return Ok(said);
+        return Ok((said, errors));
     }
-    let all = said + &String::from_utf8_lossy(&output.stderr);
+    let all = said + &errors;
     let lines: Vec<&str> = all.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(20)..].join("\n  ");
     Err(format!("{doing} failed ({}):\n  {last}", output.status))

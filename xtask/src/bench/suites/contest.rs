@@ -31,6 +31,25 @@ pub enum Side {
     Ours,
 }
 
+/// What a tool says of a run.
+pub struct Said {
+    transactions: f64,
+    /// Transactions per second, in all of it.
+    rate: f64,
+    /// Transactions per second in the first second; `None` of a shorter run.
+    first: Option<f64>,
+}
+
+impl Said {
+    /// Transactions per second after the first second, which warms up: connections are new, statements not prepared,
+    /// PostgreSQL's plans made anew for five executions. What we report has none of this either.
+    pub fn warm(&self) -> Option<f64> {
+        let seconds = self.transactions / self.rate;
+        let first = self.first?;
+        (seconds > 1.5).then(|| (self.transactions - first) / (seconds - 1.0))
+    }
+}
+
 #[derive(Clone, Copy)]
 pub enum Length {
     Time(Duration),
@@ -44,7 +63,8 @@ pub struct Contest {
     pub load: fn(&Server) -> Option<Command>,
     pub clean: fn(&Server) -> Option<Command>,
     pub command: fn(&Server, clients: u32, Length) -> Command,
-    pub read: fn(&str) -> Option<f64>,
+    /// The rate, of what it printed in either way.
+    pub read: fn(&str) -> Option<Said>,
     /// The suite, where it is one of ours and not pgbench's script as it is.
     suite: Option<&'static str>,
 }
@@ -71,16 +91,13 @@ pub const CONTESTS: &[Contest] = &[
             let clients = clients.to_string();
             command.args(["-n", "-M", "prepared", "-c", &clients, "-j", &clients]);
             match length {
-                Length::Time(time) => command.args(["-T", &time.as_secs().to_string()]),
+                Length::Time(time) => command.args(["-P", "1", "-T", &with_the_first(time)]),
                 Length::Transactions(number) => command.args(["-t", &number.to_string()]),
             };
             command.arg(&server.url);
             command
         },
-        read: |said| {
-            let rate = said.lines().find_map(|line| line.strip_prefix("tps = "))?;
-            rate.split(' ').next()?.parse().ok()
-        },
+        read: read_pgbench,
         suite: None,
     },
     Contest {
@@ -144,17 +161,46 @@ fn sysbench_run(script: &str, server: &Server, clients: u32, length: Length) -> 
     let mut command = sysbench(script, server);
     command.arg(format!("--threads={clients}"));
     match length {
-        Length::Time(time) => command.arg(format!("--time={}", time.as_secs())),
+        Length::Time(time) => {
+            command.arg(format!("--time={}", with_the_first(time))).arg("--report-interval=1")
+        }
         Length::Transactions(number) => command.arg("--time=0").arg(format!("--events={number}")),
     };
     command.arg("run");
     command
 }
 
-/// `transactions:  57782  (57640.15 per sec.)`
-fn read_sysbench(said: &str) -> Option<f64> {
-    let line = said.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
-    line.split_once('(')?.1.split(' ').next()?.parse().ok()
+/// A tool's time in seconds: the first one is not counted.
+fn with_the_first(time: Duration) -> String {
+    (1 + time.as_secs()).to_string()
+}
+
+/// The number that follows this in one of the lines.
+fn number_after(said: &str, name: &str) -> Option<f64> {
+    let rest = said.lines().find_map(|line| Some(line.split_once(name)?.1))?;
+    rest.trim_start().split([' ', '/', ',']).next()?.parse().ok()
+}
+
+/// `number of transactions actually processed: 8841`, `tps = 2947.238266 (…)`, `progress: 1.0 s, 2827.5 tps, …`
+fn read_pgbench(said: &str) -> Option<Said> {
+    Some(Said {
+        transactions: number_after(said, "transactions actually processed:")?,
+        rate: number_after(said, "tps =")?,
+        first: number_after(said, "progress: 1.0 s,"),
+    })
+}
+
+/// `transactions:  57782  (57640.15 per sec.)`, `[ 1s ] thds: 8 tps: 836.53 qps: …`
+fn read_sysbench(said: &str) -> Option<Said> {
+    let line = said.lines().find(|line| line.trim().starts_with("transactions:"))?;
+    Some(Said {
+        transactions: number_after(line, "transactions:")?,
+        rate: number_after(line, "(")?,
+        first: said
+            .lines()
+            .find(|line| line.starts_with("[ 1s ]"))
+            .and_then(|line| number_after(line, "tps:")),
+    })
 }
 
 /// Our command. A run measures its only cell twice, so each gets half of the time.
@@ -237,6 +283,20 @@ pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tools_first_second_is_left_out() {
+        let pgbench = "number of transactions actually processed: 5700\ntps = 1900.0 (without initial connection time)\n\
+                       progress: 1.0 s, 1700.0 tps, lat 2.786 ms stddev 1.038, 0 failed\n";
+        let sysbench = "[ 1s ] thds: 8 tps: 1700.00 qps: 34000.00 (r/w/o: 1/2/3)\n\
+                        [ 2s ] thds: 8 tps: 2000.00 qps: 40000.00 (r/w/o: 1/2/3)\n    transactions:    5700   (1900.00 per sec.)\n";
+        for said in [read_pgbench(pgbench), read_sysbench(sysbench)] {
+            assert_eq!(said.unwrap().warm(), Some(2000.0));
+        }
+        // A run by number may be over sooner.
+        let brief = read_sysbench("    transactions:    500   (1900.00 per sec.)\n").unwrap();
+        assert_eq!(brief.warm(), None);
+    }
 
     #[test]
     fn a_suite_is_put_on_the_table_that_is_there() {

@@ -224,7 +224,7 @@ impl Bench {
         })
     }
 
-    /// Transactions per second.
+    /// Transactions per second; of a run by number there are none.
     fn once(
         &self,
         server: &Server,
@@ -244,8 +244,13 @@ impl Bench {
         }
         match side {
             Side::Tool => {
-                let said = shell::run(&mut command, contest.tool)?;
-                (contest.read)(&said).ok_or_else(|| format!("{} said: {said}", contest.tool))
+                let (said, progress) = shell::both(&mut command, contest.tool)?;
+                let all = said + &progress;
+                let rate = (contest.read)(&all).and_then(|said| match length {
+                    Length::Time(_) => said.warm(),
+                    Length::Transactions(_) => Some(f64::NAN),
+                });
+                rate.ok_or_else(|| format!("{} said: {all}", contest.tool))
             }
             Side::Ours => {
                 shell::run(command.env("KURABE_RUNS", &runs), "kurabe run")?;

@@ -87,7 +87,7 @@ pub fn page(measured: &Measured, args: &[String], rounds: usize, seconds: u64) -
 const ABOUT: &str = "\
 - **apart**: the client on one processor and the server on another (`taskset`), so that what a client takes from the processors is not
   taken from the server; **free**: both wherever the scheduler puts them.
-- **Transactions/s** are what each tool reports, medians over the pairs. **kurabe ÷ tool** is taken within each pair; the median is
+- **Transactions/s** are what each tool reports after it has warmed up (the tools for a second), medians over the pairs. **kurabe ÷ tool** is taken within each pair; the median is
   shown, with the interval that the sign test gives. Above 1, kurabe makes more.
 - A ratio near 1 says that both make the server do the same work. Where the client's own time is a part of the whole (one client,
   which waits for each answer, and **free**, where it shares processors with the server), a lean client makes the rate higher:
