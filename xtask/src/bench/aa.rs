@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::{cargo, program};
+use super::program;
 use crate::Outcome;
 use crate::shell;
 
@@ -16,13 +16,12 @@ const AA: [&str; 10] =
 /// Runs the experiment on two identical targets again and again. A run counts as wrong if any of its verdicts calls
 /// one of them faster or slower; at most one in twenty may.
 pub fn run(args: &[String]) -> Outcome {
-    cargo(&["build", "--release", "--package", "kurabe"])?;
     let given = args.first().map(|text| text.parse::<u32>());
     let repeats =
         given.transpose().map_err(|_| "the number of repeats is no number".to_owned())?.unwrap_or(REPEATS);
     let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let arguments = if own.is_empty() { AA.to_vec() } else { own };
-    let program = program();
+    let program = program()?;
     let runs = std::env::temp_dir().join(format!("kurabe-aa-{}", std::process::id()));
     let kurabe = |first: &[&str], rest: &[&str]| {
         let mut command = Command::new(&program);

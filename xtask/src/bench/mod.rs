@@ -9,6 +9,7 @@
 
 mod aa;
 mod app;
+mod options;
 mod pairs;
 mod peers;
 mod suites;
@@ -35,8 +36,12 @@ fn cargo(args: &[&str]) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
 }
 
-/// Kurabe's program in its release build.
-fn program() -> PathBuf {
+/// Kurabe's program, built anew; or the one that `KURABE_PROGRAM` names, where building would disturb what else goes on.
+fn program() -> Result<PathBuf, String> {
+    if let Some(built) = std::env::var_os("KURABE_PROGRAM") {
+        return Ok(PathBuf::from(built));
+    }
+    cargo(&["build", "--release", "--package", "kurabe"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    target.join("release/kurabe")
+    Ok(target.join("release/kurabe"))
 }

@@ -5,12 +5,12 @@
 //! machine does meanwhile meets both alike.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::peers::server::Server;
 use super::peers::tools::{ENGINES, Length, Tool};
-use super::{cargo, program};
+use super::{options, program};
 use crate::{Outcome, programs, shell};
 
 /// What people call a difference.
@@ -32,23 +32,12 @@ struct Tally {
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let mut pairs = 100;
+    let mut pairs = 100_u32;
     let mut engines = vec!["postgres".to_owned(), "mysql".to_owned()];
-    for pair in args.chunks(2) {
-        match pair {
-            [name, value] if name == "--pairs" => {
-                pairs = value.parse::<u32>().map_err(|_| format!("'{value}' is no number"))?;
-            }
-            [name, value] if name == "--engines" => engines = value.split(',').map(str::to_owned).collect(),
-            _ => return Err(format!("no option {}: --pairs N (of each engine), --engines", pair[0])),
-        }
-    }
-    // A program that is built already, where building would disturb what else goes on.
-    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
-    if built.is_none() {
-        cargo(&["build", "--release", "--package", "kurabe"])?;
-    }
-    let program = built.unwrap_or_else(program);
+    let mut known: [(&str, &mut dyn options::Place); 2] =
+        [("--pairs", &mut pairs), ("--engines", &mut engines)];
+    options::read(args, &mut known)?;
+    let program = program()?;
     let scratch = std::env::temp_dir().join(format!("kurabe-pairs-{}", std::process::id()));
     fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();

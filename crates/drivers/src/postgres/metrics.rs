@@ -26,10 +26,13 @@ const SYNCS_IN_IO: u32 = 180_000;
 /// How long sessions may take to end.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Sessions that this driver opened: of this database, this user and our name.
-const SESSIONS: &str = "SELECT pid, state, wait_event_type, wait_event, left(query, 400) FROM pg_catalog.pg_stat_activity \
+/// Sessions that this driver opened: of this database, this user and our name. Prepared, since planning what this view joins
+/// takes the server five times as long as running it (0.1 ms), and it is asked ten times a second while clients are measured.
+const PREPARE: &str = "PREPARE kurabe_sessions AS \
+     SELECT pid, state, wait_event_type, wait_event, left(query, 400) FROM pg_catalog.pg_stat_activity \
      WHERE datname = current_database() AND usename = current_user AND application_name = 'kurabe' \
      AND pid <> pg_backend_pid()";
+const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
 /// The connection that asks.
 pub(super) struct PostgresWitness {
@@ -50,6 +53,7 @@ impl PostgresWitness {
         let sql = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
         let statements = value(&mut link, sql)?;
+        rows(&mut link, PREPARE)?;
         Ok(Self { link, version, before: HashSet::new(), clients: None, statements })
     }
 

@@ -11,7 +11,7 @@ mod table;
 use std::path::PathBuf;
 
 use super::peers::server::Server;
-use super::{cargo, program};
+use super::{options, program};
 use crate::{Outcome, programs};
 use parts::{Bench, Sample};
 
@@ -52,16 +52,11 @@ pub fn run(args: &[String]) -> Outcome {
     if args.first().is_some_and(|arg| arg == floor::ARGUMENT) {
         return floor::serve(args.get(1).is_some_and(|arg| arg == floor::KEPT));
     }
-    let options = options(args)?;
+    let options = asked(args)?;
     if programs::find("ab", &programs::folders()).is_none() {
         return Err("ab is not installed; to get it: apt-get install apache2-utils".to_owned());
     }
-    // A program that is built already, where building would disturb what else goes on.
-    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
-    if built.is_none() {
-        cargo(&["build", "--release", "--package", "kurabe"])?;
-    }
-    let bench = Bench::new(built.unwrap_or_else(program), &options)?;
+    let bench = Bench::new(program()?, &options)?;
     let mut groups = Vec::new();
     for engine in &options.engines {
         // SQLite and `null:` are in the process, and need no server.
@@ -88,7 +83,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(())
 }
 
-fn options(args: &[String]) -> Result<Options, String> {
+fn asked(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 5,
         requests: 30_000,
@@ -96,24 +91,14 @@ fn options(args: &[String]) -> Result<Options, String> {
         engines: vec!["null".to_owned(), "postgres".to_owned()],
         beside: None,
     };
-    for pair in args.chunks(2) {
-        let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
-        let number = || match value.parse::<u32>() {
-            Ok(number @ 1..) => Ok(number),
-            _ => Err(format!("{name}: '{value}' is no whole number above 0")),
-        };
-        match name.as_str() {
-            "--rounds" => options.rounds = number()? as usize,
-            "--requests" => options.requests = u64::from(number()?),
-            "--clients" => options.clients = number()?,
-            "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
-            "--beside" => options.beside = Some(PathBuf::from(value)),
-            _ => {
-                let known = "--rounds, --requests, --clients, --engines, --beside PROGRAM";
-                return Err(format!("no option {name}: {known}"));
-            }
-        }
-    }
+    let mut known: [(&str, &mut dyn options::Place); 5] = [
+        ("--rounds", &mut options.rounds),
+        ("--requests", &mut options.requests),
+        ("--clients", &mut options.clients),
+        ("--engines", &mut options.engines),
+        ("--beside", &mut options.beside),
+    ];
+    options::read(args, &mut known)?;
     if options.requests < u64::from(options.clients) {
         return Err("--requests: fewer than --clients".to_owned());
     }
@@ -126,14 +111,11 @@ mod tests {
 
     fn refused(args: &[&str]) -> String {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        options(&args).err().unwrap_or_default()
+        asked(&args).err().unwrap_or_default()
     }
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        assert!(refused(&["--rounds"]).contains("needs a value"));
-        assert!(refused(&["--rounds", "0"]).contains("above 0"));
-        assert!(refused(&["--pages", "3"]).contains("no option --pages"));
         assert!(refused(&["--requests", "10", "--clients", "11"]).contains("fewer than"));
         assert_eq!(refused(&["--requests", "10", "--clients", "10"]), "");
     }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{cargo, program};
+use super::{options, program};
 use crate::{Outcome, programs, shell};
 use server::Server;
 use table::{Group, Row};
@@ -61,7 +61,7 @@ impl Contender {
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let options = options(args)?;
+    let options = asked(args)?;
     let missing: Vec<String> = ENGINES
         .iter()
         .flat_map(|engine| engine.tools)
@@ -71,14 +71,9 @@ pub fn run(args: &[String]) -> Outcome {
     for line in &missing {
         eprintln!("{line}");
     }
-    // A program that is built already, where building would disturb what else goes on.
-    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
-    if built.is_none() {
-        cargo(&["build", "--release", "--package", "kurabe"])?;
-    }
     let scratch = std::env::temp_dir().join(format!("kurabe-peers-{}", std::process::id()));
     fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
-    let program = built.unwrap_or_else(program);
+    let program = program()?;
     let bench = Bench { program, scratch: scratch.clone(), rounds: options.rounds };
     let mut groups = Vec::new();
     let mut versions = Vec::new();
@@ -98,29 +93,20 @@ pub fn run(args: &[String]) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-fn options(args: &[String]) -> Result<Options, String> {
+fn asked(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 5,
         engines: ENGINES.iter().map(|engine| engine.name.to_owned()).collect(),
         pinned: vec![1, 16, 256, 1_000],
         unpinned: vec![1, 16],
     };
-    let numbers = |text: &str| -> Result<Vec<u32>, String> {
-        let each = text.split(',').filter(|part| !part.is_empty());
-        each.map(|part| part.parse().map_err(|_| format!("'{part}' is no number"))).collect()
-    };
-    for pair in args.chunks(2) {
-        let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
-        match name.as_str() {
-            "--rounds" => options.rounds = value.parse().map_err(|_| format!("'{value}' is no number"))?,
-            "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
-            "--clients" => options.pinned = numbers(value)?,
-            "--unpinned-clients" => options.unpinned = numbers(value)?,
-            _ => {
-                return Err(format!("no option {name}: --rounds, --engines, --clients, --unpinned-clients"));
-            }
-        }
-    }
+    let mut known: [(&str, &mut dyn options::Place); 4] = [
+        ("--rounds", &mut options.rounds),
+        ("--engines", &mut options.engines),
+        ("--clients", &mut options.pinned),
+        ("--unpinned-clients", &mut options.unpinned),
+    ];
+    options::read(args, &mut known)?;
     Ok(options)
 }
 

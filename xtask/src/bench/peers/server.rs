@@ -19,10 +19,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(program: &Path, engine: &str, settings: &[&str]) -> Result<Self, String> {
-        let mut command = Command::new(program);
-        command.args(["up", engine]).args(settings);
+        // Ends with us too where we are killed: nothing of ours runs then any more.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).arg(program).args(["up", engine]).args(settings);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut up = command.spawn().map_err(|error| format!("kurabe up {engine}: {error}"))?;
+        let mut up = command
+            .spawn()
+            .map_err(|error| format!("setpriv (of util-linux), for kurabe up {engine}: {error}"))?;
         let mut url = String::new();
         let stdout = up.stdout.take();
         stdout.and_then(|out| BufReader::new(out).read_line(&mut url).ok());

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::peers::server::Server as Throwaway;
 use super::peers::{CLIENT, SERVER, said};
-use super::{cargo, program};
+use super::{options, program};
 use crate::{Outcome, shell};
 use contest::{CONTESTS, Contest, Length, Server, Side};
 use relay::{Count, Relay};
@@ -24,25 +24,39 @@ use table::{PAGE, Rates, Traffic};
 const FEW: u64 = 100;
 const MORE: u64 = 500;
 
+/// Where client and server run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    /// Each on a processor of its own.
+    Apart,
+    /// Wherever the scheduler puts them.
+    Free,
+}
+
+impl options::Value for Placement {
+    fn of(text: &str) -> Result<Self, String> {
+        match text {
+            "apart" => Ok(Self::Apart),
+            "free" => Ok(Self::Free),
+            _ => Err(format!("'{text}' is neither apart nor free")),
+        }
+    }
+}
+
 struct Options {
     rounds: usize,
     seconds: u64,
     engines: Vec<String>,
     clients: Vec<u32>,
     workloads: Option<Vec<String>>,
-    /// Whether client and server are kept apart: with one, the other, or both.
-    placements: Vec<bool>,
+    placements: Vec<Placement>,
     /// Only count what is sent.
     wire_only: bool,
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let options = options(args)?;
-    let built = std::env::var_os("KURABE_PROGRAM").map(PathBuf::from);
-    if built.is_none() {
-        cargo(&["build", "--release", "--package", "kurabe"])?;
-    }
-    let program = built.unwrap_or_else(program);
+    let options = asked(args)?;
+    let program = program()?;
     let scratch = std::env::temp_dir().join(format!("kurabe-suites-{}", std::process::id()));
     fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
     let bench = Bench { program, scratch: scratch.clone(), options };
@@ -57,48 +71,26 @@ pub fn run(args: &[String]) -> Outcome {
     if measured.problems.is_empty() { Ok(()) } else { Err(measured.problems.join("\n")) }
 }
 
-fn options(args: &[String]) -> Result<Options, String> {
+fn asked(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 11,
-        seconds: 2,
+        seconds: 4,
         engines: ["postgres", "mysql", "mariadb"].map(str::to_owned).to_vec(),
         clients: vec![1, 8],
         workloads: None,
-        placements: vec![true, false],
+        placements: vec![Placement::Apart, Placement::Free],
         wire_only: false,
     };
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is no number"));
-    let mut words = args.iter();
-    while let Some(name) = words.next() {
-        if name == "--wire" {
-            options.wire_only = true;
-            continue;
-        }
-        let value = words.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--rounds" => options.rounds = number(value)?.max(1) as usize,
-            "--seconds" => options.seconds = number(value)?.max(1),
-            "--workloads" => options.workloads = Some(value.split(',').map(str::to_owned).collect()),
-            "--processors" => {
-                let apart = |name: &str| match name {
-                    "apart" => Ok(true),
-                    "free" => Ok(false),
-                    _ => Err(format!("'{name}' is neither apart nor free")),
-                };
-                options.placements = value.split(',').map(apart).collect::<Result<_, _>>()?;
-            }
-            "--engines" => options.engines = value.split(',').map(str::to_owned).collect(),
-            "--clients" => {
-                options.clients =
-                    value.split(',').map(|n| number(n).map(|n| n as u32)).collect::<Result<_, _>>()?;
-            }
-            _ => {
-                return Err(format!(
-                    "no option {name}: --rounds, --seconds, --engines, --workloads, --clients, --processors, --wire"
-                ));
-            }
-        }
-    }
+    let mut known: [(&str, &mut dyn options::Place); 7] = [
+        ("--rounds", &mut options.rounds),
+        ("--seconds", &mut options.seconds),
+        ("--engines", &mut options.engines),
+        ("--workloads", &mut options.workloads),
+        ("--clients", &mut options.clients),
+        ("--processors", &mut options.placements),
+        ("--wire", &mut options.wire_only),
+    ];
+    options::read(args, &mut known)?;
     Ok(options)
 }
 
@@ -138,7 +130,9 @@ impl Bench {
                 }
                 self.wire(&server, engine, contest, &mut measured)?;
                 let placements = self.options.placements.iter().filter(|_| !self.options.wire_only);
-                for apart in placements.copied().filter(|apart| !apart || processors > 1) {
+                for apart in
+                    placements.map(|at| *at == Placement::Apart).filter(|apart| !apart || processors > 1)
+                {
                     throwaway.pin(if apart { SERVER } else { &all })?;
                     for clients in &self.options.clients {
                         let rates = self.rates(&server, engine, contest, *clients, apart)?;

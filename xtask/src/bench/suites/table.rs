@@ -95,8 +95,11 @@ const ABOUT: &str = "\
 - **TPC-B**: pgbench's default script with `-M prepared`, scale 10, read by kurabe as it is (`kurabe run pgbench -b tpcb-like`).
   **oltp_read_only** and the others: `suites/sysbench-*.toml` on the table that sysbench made, 100,000 rows, keys drawn uniformly by both.
 - On PostgreSQL both tools send through libpq, which asks the server to describe each result with each execution; kurabe's client
-  asks once, when it prepares: fewer bytes, and a little less work for the server.
-- kurabe compares what comes back with what must come; the tools compare nothing.
+  asks once, when it prepares: fewer bytes, and less work for the server.
+- A session is slower while it is new (PostgreSQL's for more than a second: memory that all share is new to its process). A trial
+  of kurabe's begins with new sessions and warms up for a tenth of its time or more: sides of 1 s are two trials of half a second.
+- kurabe compares what comes back with what must come, reads the server's counters and asks it ten times a second what its sessions
+  do, for up to a hundredth of a processor; the tools do nothing of it.
 ";
 
 #[cfg(test)]
