@@ -42,7 +42,7 @@ pub struct Said {
 
 impl Said {
     /// Transactions per second after the first second, which warms up: connections are new, statements not prepared,
-    /// PostgreSQL's plans made anew for five executions. What we report has none of this either.
+    /// PostgreSQL's plans made anew for five executions. Ours warms up before it measures too.
     pub fn warm(&self) -> Option<f64> {
         let seconds = self.transactions / self.rate;
         let first = self.first?;
