@@ -38,6 +38,33 @@ fn every_cell_is_verified_on_sqlite_and_tells_how_long_each_step_took() {
 }
 
 #[test]
+fn answers_that_requests_compared_are_counted_beside_those_that_are_read_back() {
+    let place = Place::new();
+    // So many that the sample that is read back is the smaller part.
+    let answer = place.run(&[
+        "run",
+        "webapp",
+        "sqlite:",
+        "--clients",
+        "2",
+        "--connection",
+        "kept",
+        "--requests",
+        "10000",
+        "--records",
+        "200",
+        "--rounds",
+        "1",
+        "--no-html",
+    ]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for cell in cells(&place.report()) {
+        let reads = cell["verified"]["reads"].as_u64().unwrap();
+        assert!((10_000..20_000).contains(&reads), "{cell:#}");
+    }
+}
+
+#[test]
 fn every_engine_that_can_is_verified_and_the_others_say_why() {
     for engine in ["mysql", "mariadb", "postgres", "mongodb", "couchdb"] {
         let Some(server) = testing::server(engine) else { continue };

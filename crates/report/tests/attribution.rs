@@ -188,6 +188,27 @@ fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
 }
 
 #[test]
+fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
+    let shared = |client: u64, server_cpu: u64| {
+        attributed(Pattern::RoundTrip, |seen, measured| {
+            measured.clients = 16;
+            seen.client.cpu_ns = client;
+            let server = server(seen);
+            server.cpu_ns = server_cpu;
+            server.busiest[0].cpu_ns = server_cpu / 10;
+            for cpu in &mut seen.host.cpus {
+                cpu.busy_ns = 850_000_000;
+            }
+        })
+    };
+    let found = shared(350_000_000, 1_300_000_000);
+    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
+    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+    let found = shared(750_000_000, 900_000_000);
+    assert_ne!(found.bound_by, Bound::ServerCpu, "{found:?}");
+}
+
+#[test]
 fn a_server_pinned_apart_is_full_when_its_processor_is() {
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         measured.clients = 8;
