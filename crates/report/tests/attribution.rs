@@ -164,47 +164,37 @@ fn a_server_that_has_used_up_its_control_groups_share_is_full() {
     assert!(found.evidence.contains("control group"), "{}", found.evidence);
 }
 
+/// Two processors that client and server share, each at work for so many thousandths of the time.
+fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
+    attributed(Pattern::RoundTrip, |seen, measured| {
+        measured.clients = 16;
+        seen.client.cpu_ns = client;
+        let server = server(seen);
+        server.cpu_ns = server_cpu;
+        server.busiest[0].cpu_ns = server_cpu / 10;
+        for cpu in &mut seen.host.cpus {
+            cpu.busy_ns = busy * 1_000_000;
+        }
+    })
+}
+
 #[test]
 fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
-    let shared = |client: u64, server_cpu: u64| {
-        attributed(Pattern::RoundTrip, |seen, measured| {
-            measured.clients = 16;
-            seen.client.cpu_ns = client;
-            let server = server(seen);
-            server.cpu_ns = server_cpu;
-            server.busiest[0].cpu_ns = server_cpu / 10;
-            for cpu in &mut seen.host.cpus {
-                cpu.busy_ns = 990_000_000;
-            }
-        })
-    };
-    let found = shared(400_000_000, 1_560_000_000);
+    let found = shared(990, 400_000_000, 1_560_000_000);
     assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
-    let found = shared(800_000_000, 1_160_000_000);
+    let found = shared(990, 800_000_000, 1_160_000_000);
     assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
-    let found = shared(1_500_000_000, 460_000_000);
+    let found = shared(990, 1_500_000_000, 460_000_000);
     assert_eq!((found.bound_by, found.confidence), (Bound::ClientCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
 }
 
 #[test]
 fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
-    let shared = |client: u64, server_cpu: u64| {
-        attributed(Pattern::RoundTrip, |seen, measured| {
-            measured.clients = 16;
-            seen.client.cpu_ns = client;
-            let server = server(seen);
-            server.cpu_ns = server_cpu;
-            server.busiest[0].cpu_ns = server_cpu / 10;
-            for cpu in &mut seen.host.cpus {
-                cpu.busy_ns = 850_000_000;
-            }
-        })
-    };
-    let found = shared(350_000_000, 1_300_000_000);
+    let found = shared(850, 350_000_000, 1_300_000_000);
     assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
-    let found = shared(750_000_000, 900_000_000);
+    let found = shared(850, 750_000_000, 900_000_000);
     assert_ne!(found.bound_by, Bound::ServerCpu, "{found:?}");
 }
 
