@@ -135,9 +135,8 @@ impl Capture {
                 _ => None,
             })
             .collect();
-        let mut traffic = Traffic::default();
-        let mut with_data = BTreeSet::new();
-        let mut sent = 0;
+        let mut packets = 0;
+        let mut each: BTreeMap<u16, Traffic> = BTreeMap::new();
         // How far each direction of each connection had come, so that a byte that is sent again is known.
         let mut reached: BTreeMap<(u16, bool), u32> = BTreeMap::new();
         for (number, packet) in self.packets.iter().enumerate().take(to) {
@@ -152,7 +151,8 @@ impl Capture {
             if number < from || ended.contains(&segment.client) {
                 continue;
             }
-            traffic.packets += 1;
+            packets += 1;
+            let traffic = each.entry(segment.client).or_default();
             let (bytes, segments) = if segment.to_server {
                 (&mut traffic.sent, &mut traffic.segments_out)
             } else {
@@ -160,15 +160,21 @@ impl Capture {
             };
             *bytes += fresh;
             *segments += 1;
-            // Not packet by packet: two processors may have put two packets the other way round.
-            sent += if segment.to_server { u64::from(segment.length) } else { 0 };
-            if segment.length > 0 {
-                with_data.insert(segment.client);
-            }
+            // All that was sent, first; what was sent once is taken off at the end, and not packet by packet: two
+            // processors may have put two packets the other way round.
+            traffic.again += if segment.to_server { u64::from(segment.length) } else { 0 };
         }
-        traffic.connections = with_data.len() as u64;
-        traffic.again = sent - traffic.sent;
-        traffic
+        // A connection that nobody used may still be asked whether it lives (keep-alive): that is not the trial's.
+        let used = each.into_values().filter(|traffic| traffic.again + traffic.received > 0);
+        used.fold(Traffic { packets, ..Traffic::default() }, |sum, one| Traffic {
+            packets,
+            connections: sum.connections + 1,
+            sent: sum.sent + one.sent,
+            received: sum.received + one.received,
+            segments_out: sum.segments_out + one.segments_out,
+            segments_in: sum.segments_in + one.segments_in,
+            again: sum.again + one.again - one.sent,
+        })
     }
 }
 
