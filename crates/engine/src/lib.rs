@@ -24,6 +24,7 @@ mod schedule;
 pub mod sides;
 mod stopping;
 mod together;
+mod totals;
 pub mod trial;
 mod turns;
 mod warm;

@@ -3,15 +3,14 @@
 use crate::asking::Asking;
 use crate::client::{Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
-use crate::connections::Connections;
-use crate::curve::{self, Curve};
+use crate::curve;
 use crate::footprint::Asked;
 use crate::gate::Gate;
 use crate::open::Paced;
-use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::sides::Sides;
+use crate::totals::Totals;
 use crate::turns::{Had, Seat};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
@@ -22,11 +21,10 @@ use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::witness;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::Histogram;
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// A client's thread runs no deep recursion; drivers that parse certificates need the most of it.
@@ -157,26 +155,26 @@ impl Trial<'_> {
         check: impl FnOnce(&[Done]) -> Result<Checked>,
     ) -> Result<Measurement, Failure> {
         let Played { ended: Ended { outcomes, cpu, observed, footprint }, schedule } = played;
-        let figures = Figures::of(outcomes);
-        if let Some(error) = figures.error {
-            return Err(Failure { error, mismatches: figures.mismatches });
+        let totals = Totals::of(outcomes);
+        if let Some(error) = totals.error {
+            return Err(Failure { error, mismatches: totals.mismatches });
         }
-        let sum = figures.completed + figures.failed + figures.paced.dropped;
-        if figures.offered != sum {
-            let why = format!("{} transactions were offered and {sum} accounted for", figures.offered);
+        let sum = totals.completed + totals.failed + totals.paced.dropped;
+        if totals.offered != sum {
+            let why = format!("{} transactions were offered and {sum} accounted for", totals.offered);
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
-        if figures.completed == 0 {
+        if totals.completed == 0 {
             return Err(
                 Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into()
             );
         }
         // A client that failed says more than a server that could not be seen.
         let footprint = footprint?;
-        let checked = check(&figures.done)?;
-        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, figures.completed));
-        let Paced { response, lag, backlog, dropped, last_end } = figures.paced;
-        let mut elapsed = figures.elapsed / figures.at_work.max(1);
+        let checked = check(&totals.done)?;
+        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, totals.completed));
+        let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
+        let mut elapsed = totals.elapsed / totals.at_work.max(1);
         let mut open = None;
         if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
@@ -185,32 +183,32 @@ impl Trial<'_> {
         }
         Ok(Measurement {
             clients: self.workload.clients() as u64,
-            offered: figures.offered,
-            completed: figures.completed,
-            failed: figures.failed,
+            offered: totals.offered,
+            completed: totals.completed,
+            failed: totals.failed,
             dropped,
-            retries: figures.retries,
-            warmup: figures.warmup,
+            retries: totals.retries,
+            warmup: totals.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: had.map_or(cpu, |had| had.cpu).as_nanos() as u64,
-            service: figures.service,
+            service: totals.service,
             open,
-            verify_ns_per_op: figures.checks.quantile(0.5).unwrap_or_default() as f64,
+            verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
             reads_verified: if self.operation.writes || !self.workload.verifies_reads() {
                 0
             } else {
-                figures.completed + figures.warmup
+                totals.completed + totals.warmup
             } + checked.answers_compared
                 + checked.records_read_back,
             writes_verified: checked.writes_counted,
             around_ns: 0,
             observed: observed.map(Box::new),
             // The time of a curve knows no turns.
-            windows: if had.is_none() { curve::windows(&figures.curves) } else { Vec::new() },
+            windows: if had.is_none() { curve::windows(&totals.curves) } else { Vec::new() },
             turns: had.map_or(0, |had| had.turns),
             figures: [
-                figures.connections.figures(),
-                figures.parts.figures(figures.completed),
+                totals.connections.figures(),
+                totals.parts.figures(totals.completed),
                 tiers.unwrap_or_default(),
                 footprint,
                 self.workload.figures(),
@@ -235,6 +233,35 @@ impl Trial<'_> {
         Ok(Some(Schedule::new(&plan)))
     }
 
+    /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.
+    fn start<'scope, 'env>(
+        &self,
+        scope: &'scope Scope<'scope, 'env>,
+        shared: &'env Shared<'env>,
+        count: usize,
+    ) -> (Vec<ScopedJoinHandle<'scope, Result<ClientOutcome>>>, Option<Error>) {
+        let mut threads = Vec::with_capacity(count);
+        for index in 0..count {
+            let client = Client { index, count, seed: mix(self.seed, index as u64) };
+            let share = |n: u64| n / count as u64 + u64::from((index as u64) < n % count as u64);
+            let quota = self.stop.requests.map(share);
+            let no_thread =
+                |why| Error::new(ErrorKind::Limit, format!("client {index} of {count} got no thread: {why}"));
+            let started = self.workload.transaction(self.operation.name, client).and_then(|transaction| {
+                thread::Builder::new()
+                    .name(format!("client-{index}"))
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
+                    .map_err(no_thread)
+            });
+            match started {
+                Ok(thread) => threads.push(thread),
+                Err(error) => return (threads, Some(error)),
+            }
+        }
+        (threads, None)
+    }
+
     fn run_clients(&self, shared: &Shared<'_>, clients: usize, asking: Option<&mut Asking>) -> Result<Ended> {
         let asks = |which: fn(&Footprint) -> bool| self.workload.footprint().filter(which);
         let ask = |what: Option<Footprint>| {
@@ -242,35 +269,7 @@ impl Trial<'_> {
         };
         let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
         thread::scope(|scope| {
-            let mut threads = Vec::with_capacity(clients);
-            let mut refused = None;
-            for index in 0..clients {
-                let client = Client { index, count: clients, seed: mix(self.seed, index as u64) };
-                let quota = self
-                    .stop
-                    .requests
-                    .map(|n| n / clients as u64 + u64::from((index as u64) < n % clients as u64));
-                let started =
-                    self.workload.transaction(self.operation.name, client).and_then(|transaction| {
-                        thread::Builder::new()
-                            .name(format!("client-{index}"))
-                            .stack_size(STACK)
-                            .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
-                            .map_err(|e| {
-                                Error::new(
-                                    ErrorKind::Limit,
-                                    format!("client {index} of {clients} got no thread: {e}"),
-                                )
-                            })
-                    });
-                match started {
-                    Ok(thread) => threads.push(thread),
-                    Err(error) => {
-                        refused = Some(error);
-                        break;
-                    }
-                }
-            }
+            let (threads, mut refused) = self.start(scope, shared, clients);
             shared.gate.wait_for_reports(threads.len());
             if let Some(seat) = shared.seat.filter(|_| refused.is_none()) {
                 seat.take(threads.len());
@@ -315,7 +314,7 @@ impl Trial<'_> {
             }
             let footprint = asked.filter(|_| !abandon).map_or(Ok(Vec::new()), |asked| asked.end(clients));
             shared.finish.open(Duration::ZERO);
-            let outcomes: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            let outcomes: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
             if let Some(error) = refused {
                 return Err(error);
             }
@@ -374,78 +373,4 @@ pub(crate) fn panicked(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     Error::new(ErrorKind::Internal, format!("{who} panicked: {what}"))
-}
-
-/// The clients' outcomes, added up.
-struct Figures {
-    done: Vec<Done>,
-    warmup: u64,
-    offered: u64,
-    completed: u64,
-    failed: u64,
-    retries: u64,
-    mismatches: u64,
-    /// Clients that had anything to do: fewer than all where there are fewer requests than clients.
-    at_work: u32,
-    elapsed: Duration,
-    service: Histogram,
-    checks: Histogram,
-    connections: Connections,
-    /// Each client's, with its end; those of an open loop are empty.
-    curves: Vec<(Curve, (u64, u64))>,
-    parts: Parts,
-    paced: Paced,
-    error: Option<Error>,
-}
-
-impl Figures {
-    fn of(outcomes: Vec<ClientOutcome>) -> Self {
-        let mut sum = Self {
-            done: Vec::with_capacity(outcomes.len()),
-            warmup: 0,
-            offered: 0,
-            completed: 0,
-            failed: 0,
-            retries: 0,
-            mismatches: 0,
-            at_work: 0,
-            elapsed: Duration::ZERO,
-            service: Histogram::new(),
-            checks: Histogram::new(),
-            connections: Connections::default(),
-            curves: Vec::new(),
-            parts: Parts::default(),
-            paced: Paced::new(),
-            error: None,
-        };
-        for outcome in outcomes {
-            sum.done.push(outcome.done);
-            sum.warmup += outcome.warmup;
-            sum.offered += outcome.offered;
-            sum.completed += outcome.completed;
-            sum.failed += outcome.failed;
-            sum.retries += outcome.retries;
-            sum.at_work += u32::from(outcome.offered > 0);
-            sum.elapsed += outcome.elapsed;
-            sum.service.merge(&outcome.service);
-            sum.checks.merge(&outcome.checks);
-            sum.connections.merge(&outcome.connections);
-            if outcome.paced.is_none() {
-                let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
-                sum.curves.push((outcome.curve, end));
-            }
-            sum.parts.merge(&outcome.parts);
-            if let Some(paced) = outcome.paced {
-                sum.paced.merge(&paced);
-            }
-            if let Some(error) = outcome.error {
-                sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
-                // A wrong answer says more than the connections that ended after it.
-                if sum.error.as_ref().is_none_or(|e| e.kind() != ErrorKind::Mismatch) {
-                    sum.error = Some(error);
-                }
-            }
-        }
-        sum
-    }
 }

@@ -1,0 +1,85 @@
+//! What all clients of a trial did, as one.
+
+use crate::client::Outcome;
+use crate::connections::Connections;
+use crate::curve::Curve;
+use crate::open::Paced;
+use crate::parts::Parts;
+use kurabe_core::experiment::Done;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_stats::Histogram;
+use std::time::Duration;
+
+/// The clients' outcomes, added up.
+pub(crate) struct Totals {
+    pub(crate) done: Vec<Done>,
+    pub(crate) warmup: u64,
+    pub(crate) offered: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) retries: u64,
+    pub(crate) mismatches: u64,
+    /// Clients that had anything to do: fewer than all where there are fewer requests than clients.
+    pub(crate) at_work: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) service: Histogram,
+    pub(crate) checks: Histogram,
+    pub(crate) connections: Connections,
+    /// Each client's, with its end; those of an open loop are empty.
+    pub(crate) curves: Vec<(Curve, (u64, u64))>,
+    pub(crate) parts: Parts,
+    pub(crate) paced: Paced,
+    pub(crate) error: Option<Error>,
+}
+
+impl Totals {
+    /// Adds them up. The error is a wrong answer's, where there is one: it says more than the connections that ended after it.
+    pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
+        let mut sum = Self {
+            done: Vec::with_capacity(outcomes.len()),
+            warmup: 0,
+            offered: 0,
+            completed: 0,
+            failed: 0,
+            retries: 0,
+            mismatches: 0,
+            at_work: 0,
+            elapsed: Duration::ZERO,
+            service: Histogram::new(),
+            checks: Histogram::new(),
+            connections: Connections::default(),
+            curves: Vec::new(),
+            parts: Parts::default(),
+            paced: Paced::new(),
+            error: None,
+        };
+        for outcome in outcomes {
+            sum.done.push(outcome.done);
+            sum.warmup += outcome.warmup;
+            sum.offered += outcome.offered;
+            sum.completed += outcome.completed;
+            sum.failed += outcome.failed;
+            sum.retries += outcome.retries;
+            sum.at_work += u32::from(outcome.offered > 0);
+            sum.elapsed += outcome.elapsed;
+            sum.service.merge(&outcome.service);
+            sum.checks.merge(&outcome.checks);
+            sum.connections.merge(&outcome.connections);
+            if outcome.paced.is_none() {
+                let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
+                sum.curves.push((outcome.curve, end));
+            }
+            sum.parts.merge(&outcome.parts);
+            if let Some(paced) = outcome.paced {
+                sum.paced.merge(&paced);
+            }
+            if let Some(error) = outcome.error {
+                sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
+                if sum.error.as_ref().is_none_or(|e| e.kind() != ErrorKind::Mismatch) {
+                    sum.error = Some(error);
+                }
+            }
+        }
+        sum
+    }
+}
