@@ -1,7 +1,7 @@
 //! What bound the cells, in sentences; and which trials were disturbed.
 
 use crate::attribution::{Attribution, Bound, Confidence};
-use crate::format::{capital, list};
+use crate::format::{capital, list, of_cells};
 use crate::summary::{CellFigures, Status};
 use crate::words::Words;
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ pub(crate) fn suspects(words: &Words, cells: &[CellFigures]) -> Vec<String> {
         .collect();
     let Some(first) = disturbed.first() else { return Vec::new() };
     let why = first.attribution.as_ref().and_then(|found| found.suspect.clone()).unwrap_or_default();
-    let looked = cells.iter().filter(|cell| cell.attribution.is_some()).count();
+    let looked: Vec<&CellFigures> = cells.iter().filter(|cell| cell.attribution.is_some()).collect();
     let names: BTreeSet<&str> =
         disturbed.iter().filter_map(|cell| Some(words.targets.get(cell.target_index)?.as_str())).collect();
     let on = if words.several_targets() {
@@ -95,7 +95,17 @@ pub(crate) fn suspects(words: &Words, cells: &[CellFigures]) -> Vec<String> {
         String::new()
     };
     vec![format!(
-        "The machine was not ours alone in {} of {looked} cells{on}: {why}, in one of them. Their figures are suspect; measure again when it is quiet.",
-        disturbed.len()
+        "The machine was not ours alone{}{on}: {why}{}. Their figures are suspect; measure again when it is quiet.",
+        of_cells(distinct(&disturbed), distinct(&looked)),
+        if distinct(&disturbed) > 1 { ", in one of them" } else { "" }
     )]
+}
+
+/// How many cells these are; the baseline and its repetition are one.
+fn distinct(cells: &[&CellFigures]) -> usize {
+    let same = |one: &CellFigures, other: &CellFigures| {
+        (one.target_index, &one.axes, &one.operation) == (other.target_index, &other.axes, &other.operation)
+    };
+    let first = |at: usize| !cells[..at].iter().any(|before| same(before, cells[at]));
+    (0..cells.len()).filter(|at| first(*at)).count()
 }

@@ -103,6 +103,11 @@ pub(crate) fn plural(word: &str) -> String {
     if hissing { format!("{word}es") } else { format!("{word}s") }
 }
 
+/// ` in 2 of 3 cells`; nothing where there is one only.
+pub(crate) fn of_cells(these: usize, all: usize) -> String {
+    if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
+}
+
 /// A sentence's first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();

@@ -1,6 +1,6 @@
 //! Whether the trials of a cell were steady.
 
-use crate::format::{capital, list, percent};
+use crate::format::{capital, list, of_cells, percent};
 use crate::summary::{CellFigures, Steady};
 use crate::words::Words;
 use kurabe_core::run::Measurement;
@@ -65,22 +65,20 @@ pub(crate) fn notes(words: &Words, cells: &[CellFigures]) -> Vec<String> {
         if let Some(change) = most {
             let (word, by) = if change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
             notes.push(format!(
-                "{name}{} were never steady in {} of {} cells (marked ~): throughput {word} by up to {} from the first \
-                 quarter of a trial to its last. Longer trials (--duration) show where it ends.",
+                "{name}{} were never steady{} (marked ~): throughput {word} by up to {} from the first quarter of a trial \
+                 to its last. Longer trials (--duration) show where it ends.",
                 on(&never),
-                never.len(),
-                here.len(),
+                of_cells(never.len(), here.len()),
                 percent(by)
             ));
         }
         let late: Vec<_> = here.iter().filter(|(_, steady)| steady.is_late()).collect();
         if !late.is_empty() {
             notes.push(format!(
-                "{name}{} became steady only after warming up had ended in {} of {} cells: their figures hold the \
-                 beginning too. Longer trials (--duration) make its part smaller.",
+                "{name}{} became steady only after warming up had ended{}: their figures hold the beginning too. Longer \
+                 trials (--duration) make its part smaller.",
                 on(&late),
-                late.len(),
-                here.len()
+                of_cells(late.len(), here.len())
             ));
         }
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{At, INFO, Scenario, open_loop, plausible, troubled};
+use common::{At, INFO, Scenario, bound, open_loop, plausible, troubled};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run, Until};
@@ -343,9 +343,26 @@ fn cells_that_were_never_steady_are_marked_and_told() {
     let told = summary(&run);
     let note = told.notes.iter().find(|note| note.contains("never steady")).unwrap();
     assert!(
-        note.starts_with("Writes were never steady in 1 of 1 cells") && note.contains("fell by"),
+        note.starts_with("Writes were never steady (marked ~): throughput fell") && note.contains("fell by"),
         "{note}"
     );
     let page = terminal::render(&told, &terminal::Options::default());
     assert_eq!(page.matches("~ ").count(), 1, "{page}");
+}
+
+#[test]
+fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() {
+    let mut run = bound();
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        if let Some(seen) = &mut measured.observed {
+            seen.host.cpus[0].steal_ns = 300_000_000;
+        }
+    }
+    let told = summary(&run);
+    let (repeated, own): (Vec<_>, Vec<_>) =
+        told.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.baseline_repeat);
+    assert!(!repeated.is_empty(), "{:?}", told.cells);
+    let note = told.notes.iter().find(|note| note.contains("not ours alone")).unwrap();
+    assert!(note.contains(&format!(" in {0} of {0} cells", own.len())), "{note}");
 }
