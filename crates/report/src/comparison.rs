@@ -98,8 +98,11 @@ pub(crate) fn compare(
             (pair, a, b)
         })
         .collect();
-    let comparable = |a: Option<&CellFigures>, b: Option<&CellFigures>| matches!((a, b), (Some(a), Some(b)) if a.status == Status::Ok && b.status == Status::Ok && !paired(a, b).0.is_empty());
-    let count = found.iter().filter(|(_, a, b)| comparable(*a, *b)).count() as u32;
+    let measured = |cell: &CellFigures| cell.status == Status::Ok;
+    let comparable =
+        |a: &CellFigures, b: &CellFigures| measured(a) && measured(b) && !paired(a, b).0.is_empty();
+    let both = found.iter().filter_map(|(_, a, b)| a.zip(*b));
+    let count = both.filter(|(a, b)| comparable(a, b)).count() as u32;
     let settings = IntervalSettings::new(seed).for_comparisons(count.max(1));
     let judged = found
         .into_iter()

@@ -139,7 +139,8 @@ impl MysqlWitness {
         Ok(examined.zip(sent))
     }
 
-    /// Statement digests of this database, which may miss some executions (see [`Self::sessions`]); MariaDB has them where its performance schema is switched on.
+    /// Statement digests of this database, which may miss some executions (see [`Self::sessions`]); MariaDB has them where
+    /// its performance schema is switched on.
     fn statements(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.digests {
             reading
