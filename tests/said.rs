@@ -10,7 +10,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::witness::{Doing, Meter};
+use kurabe_core::witness::{Doing, Meter, Reach};
 use kurabe_engine::plan::{Target, cells, dataset};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
@@ -171,6 +171,8 @@ fn rows_examined_are_those_of_the_clients_alone() {
         // A point read looks at one row; the warm-up's are among them where sessions tell only when they end.
         let operations = measured.completed + if rows.warmup { measured.warmup } else { 0 };
         assert_eq!(rows.value, operations, "{engine}: {engine_use:?}");
+        // Its digests, which reach as far as the database, lose some now and then.
+        assert!(engine != "mysql" || rows.reach == Reach::Clients, "{rows:?}");
     }
 }
 
