@@ -95,7 +95,7 @@ pub(crate) fn suspects(words: &Words, cells: &[CellFigures]) -> Vec<String> {
         String::new()
     };
     vec![format!(
-        "The machine was not ours alone{}{on}: {why}{}. Their figures are suspect; measure again when it is quiet.",
+        "The machine was not ours alone{}{on}: {why}{}. Such figures are suspect; measure again when it is quiet.",
         of_cells(distinct(&disturbed), distinct(&looked)),
         if distinct(&disturbed) > 1 { ", in one of them" } else { "" }
     )]
