@@ -87,11 +87,13 @@ fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_g
     let cell = cells(&report).iter().max_by(|a, b| p99(a).total_cmp(&p99(b))).unwrap();
     assert_eq!(cell["open_loop"]["dropped"], 0, "{cell:#}");
     // A sixth of the transactions was due while it stood, evenly spread over that second: of all, the hundredth part
-    // waited longer than nine tenths of it.
-    let response = number(cell, "/open_loop/response_us/p99");
-    assert!((850_000.0..3_000_000.0).contains(&response), "{cell:#}");
-    // To the clients that waited it was one slow answer each: service times alone would have hidden it.
-    let service = number(cell, "/latency_us/p99");
+    // waited longer than nine tenths of it, and the tenth part longer than four tenths.
+    assert!((850_000.0..3_000_000.0).contains(&p99(cell)), "{cell:#}");
+    let response = number(cell, "/open_loop/response_us/p90");
+    assert!(response > 350_000.0, "{cell:#}");
+    // To the clients that waited it was one slow answer each, one transaction in two hundred: service times alone would
+    // have hidden it. Where the machine is busy, a few more are slow, and never as many as a tenth.
+    let service = number(cell, "/latency_us/p90");
     assert!(service < response / 4.0, "{cell:#}");
 }
 
