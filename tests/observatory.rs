@@ -36,7 +36,7 @@ impl Host {
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let theirs = format!("/proc/{}/ns/net", observer.id());
         let apart = || std::fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
-        eventually(20, apart).expect("no network of its own");
+        eventually(60, apart).expect("no network of its own");
         ip(&[
             "link",
             "add",
@@ -57,7 +57,7 @@ impl Host {
         let host = Self { observer, redis };
         assert_eq!(lines.next().unwrap().unwrap(), OBSERVER);
         let address = SERVER.trim_start_matches("redis://");
-        eventually(30, || TcpStream::connect(address).ok()).expect("the server does not listen");
+        eventually(60, || TcpStream::connect(address).ok()).expect("the server does not listen");
         host
     }
 

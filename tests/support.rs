@@ -91,7 +91,7 @@ impl Place {
             let entries = std::fs::read_dir(self.path()).unwrap().flatten();
             entries.map(|entry| entry.path().join("run.jsonl")).find(|file| trials(file) >= wanted)
         };
-        eventually(60, find).unwrap_or_else(|| panic!("no run with {wanted} trials appeared"))
+        eventually(120, find).unwrap_or_else(|| panic!("no run with {wanted} trials appeared"))
     }
 }
 

@@ -270,7 +270,7 @@ pub(super) fn a_rollback_takes_back(subject: &Subject) {
     run(one.as_mut(), &Operation::Begin, &[]).unwrap();
     run(one.as_mut(), &insert(&collection), &row("b")).unwrap();
     drop(one);
-    for _ in 0..100 {
+    for _ in 0..500 {
         if data(two.as_mut(), &collection, "b").is_none() {
             break;
         }
@@ -368,7 +368,7 @@ pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
     for attempt in 0.. {
         match two.claim("second") {
             Ok(()) => break,
-            Err(error) => assert!(attempt < 100, "{}: not released: {error}", subject.url),
+            Err(error) => assert!(attempt < 500, "{}: not released: {error}", subject.url),
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -51,7 +51,7 @@ impl Running {
             let capture = Capture::read(self.file.reopen().unwrap(), self.port);
             capture.packets.iter().any(|packet| packet.is_mark(last)).then_some(capture)
         };
-        let capture = eventually(20, whole);
+        let capture = eventually(60, whole);
         crate::support::signal(&self.child, "-INT");
         let mut said = String::new();
         self.said.read_to_string(&mut said).unwrap();

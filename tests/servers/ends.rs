@@ -76,7 +76,7 @@ fn inhabitants(base: &Path) -> Vec<String> {
 fn assert_vanishes(base: &Path, what: &str) {
     let gone = || (folders(base).is_empty() && inhabitants(base).is_empty()).then_some(());
     let left = || format!("{:?} {:?}", folders(base), inhabitants(base));
-    eventually(20, gone).unwrap_or_else(|| panic!("{what}: {}", left()));
+    eventually(60, gone).unwrap_or_else(|| panic!("{what}: {}", left()));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_g
     let under_way = eventually(60, || {
         std::thread::sleep(Duration::from_millis(200));
         let now = answered(&server);
-        steady = if (40..200).contains(&(now - last)) { steady + 1 } else { 0 };
+        steady = if (30..300).contains(&(now - last)) { steady + 1 } else { 0 };
         last = now;
         (steady == 5).then_some(())
     });
@@ -123,10 +123,10 @@ fn the_highest_rate_that_keeps_an_objective_is_found_and_keeps_it() {
     let Some(server) = testing::server("memcached") else { return };
     let place = Place::new();
     let answer = place
-        .run(&point_read(&[server.url()], "--rate max --slo 50ms --duration 1s --records 100 --rounds 1"));
+        .run(&point_read(&[server.url()], "--rate max --slo 250ms --duration 1s --records 100 --rounds 1"));
     let report = assert_all_verified(&place, &answer);
     let cell = &cells(&report)[0];
-    assert!(number(cell, "/open_loop/response_us/p99") <= 50_000.0, "{cell:#}");
+    assert!(number(cell, "/open_loop/response_us/p99") <= 250_000.0, "{cell:#}");
     // Any server answers more than this; a search that ended at its first step would not have come so far.
     assert!(number(cell, "/open_loop/due_per_second") > 1_000.0, "{cell:#}");
 }

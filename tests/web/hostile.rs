@@ -191,7 +191,7 @@ fn a_connection_over_the_limit_is_told_so() {
     assert!(refused.body.contains("connections are open already"), "{refused:?}");
     assert!(refused.field("retry-after").is_some(), "{refused:?}");
     drop(held);
-    let served = crate::support::eventually(10, || {
+    let served = crate::support::eventually(60, || {
         let mut stream = connect();
         stream.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         (Said::read(&mut stream).status == 200).then_some(())

@@ -22,7 +22,7 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
             // What needs no database is served as before.
             assert_eq!(app.get("/kv").status, 200);
             server.restart().unwrap();
-            let back = eventually(20, || (app.get("/health").status == 200).then_some(()));
+            let back = eventually(60, || (app.get("/health").status == 200).then_some(()));
             assert!(back.is_some(), "{engine} {connection}: {:?}", app.get("/health"));
             // No other worker meets a connection of before.
             for _ in 0..8 {

@@ -23,7 +23,7 @@ fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind(
         wait_for_answers(&streams, 2);
         app.signal(signal);
         let address = app.address;
-        let closed = eventually(10, || TcpStream::connect(address).is_err().then_some(()));
+        let closed = eventually(60, || TcpStream::connect(address).is_err().then_some(()));
         assert!(closed.is_some(), "it still listens");
         server.resume().unwrap();
         let said: Vec<Said> = streams.iter_mut().map(Said::read).collect();

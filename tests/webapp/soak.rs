@@ -122,7 +122,7 @@ fn soak(engine: &str, connection: &str) {
     // At the server's end too.
     let left =
         || connections().into_iter().filter(|(at, from, _)| *at == port && last.contains(from)).count();
-    let none = eventually(10, || (left() == 0).then_some(()));
+    let none = eventually(60, || (left() == 0).then_some(()));
     assert!(none.is_some(), "{engine} {connection}: {} connections are left", left());
 }
 

@@ -1,16 +1,46 @@
 //! `cargo xtask test`: set-up, then all tests of the workspace with their output as it comes, and a summary.
+//!
+//! Many tests run servers and judge what was measured on them, two at a time on two processors that others may be using
+//! too. Where all are run, the few that fail are run once more with nothing beside them: what fails then is a failure,
+//! and what passes is named in the summary, since a test that needs a calm machine is a fault to mend.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use crate::{Outcome, in_ci, setup};
 
+/// More failures than this are no matter of what ran beside them.
+const AGAIN: usize = 5;
+
 pub fn run(args: &[String]) -> Outcome {
     setup::run(&[])?;
     let started = Instant::now();
+    let (mut status, mut tally) = tests(args)?;
+    let mut disturbed = Vec::new();
+    if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {
+        println!("\nonce more, with nothing beside them: {}", names.join(", "));
+        let only = ["--", "--exact", "--test-threads=1"].map(str::to_owned);
+        let (again, alone) = tests(&[&only, &names[..]].concat())?;
+        disturbed = tally.passed_alone(&alone);
+        if tally.failures.is_empty() {
+            status = again;
+        }
+    }
+    println!("\n{} in {:.0} s", tally.summary(), started.elapsed().as_secs_f32());
+    for line in tally.skips.iter().chain(&tally.failures) {
+        println!("  {line}");
+    }
+    for name in disturbed {
+        println!("  failed beside others and passed alone, which is to be mended: {name}");
+    }
+    if status.success() { Ok(()) } else { Err(format!("cargo test ended with {status}")) }
+}
+
+/// `cargo test` with these arguments, its output passed on as it comes.
+fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
     if std::io::stdout().is_terminal() {
@@ -28,16 +58,15 @@ pub fn run(args: &[String]) -> Outcome {
     for part in [out, err].into_iter().flatten() {
         tally.add(part.join().unwrap_or_default());
     }
-    println!("\n{} in {:.0} s", tally.summary(), started.elapsed().as_secs_f32());
-    for line in tally.skips.iter().chain(&tally.failures) {
-        println!("  {line}");
-    }
-    if status.success() { Ok(()) } else { Err(format!("cargo test ended with {status}")) }
+    Ok((status, tally))
 }
 
 /// What the tests' output says.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
+    /// Test programs that began, and those that came to their end.
+    begun: u64,
+    ended: u64,
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -50,7 +79,10 @@ impl Tally {
     /// testbed does: `skipped TEST: REASON`, which may share a line with what libtest was about to say.
     fn read(&mut self, line: &str) {
         let line = plain(line);
-        if let Some((_, counts)) = line.split_once("test result: ") {
+        if line.starts_with("running ") && (line.ends_with(" test") || line.ends_with(" tests")) {
+            self.begun += 1;
+        } else if let Some((_, counts)) = line.split_once("test result: ") {
+            self.ended += 1;
             for part in counts.split([';', '.']) {
                 let mut words = part.split_whitespace();
                 let number = words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
@@ -70,11 +102,35 @@ impl Tally {
     }
 
     fn add(&mut self, other: Self) {
+        self.begun += other.begun;
+        self.ended += other.ended;
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.failures.extend(other.failures);
         self.skips.extend(other.skips);
+    }
+
+    /// Names of the tests that failed, where every program came to its end, each failure that it counted is known by name,
+    /// and they are few.
+    fn to_repeat(&self) -> Option<Vec<String>> {
+        let counted = self.begun == self.ended && u64::try_from(self.failures.len()) == Ok(self.failed);
+        let few = (1..=AGAIN).contains(&self.failures.len());
+        (counted && few).then(|| self.failures.iter().map(|line| name(line).to_owned()).collect())
+    }
+
+    /// Takes what failed before and passed when it was run again out of the failures; its names. Nothing is taken out where
+    /// not all of it was run again to the end.
+    fn passed_alone(&mut self, alone: &Self) -> Vec<String> {
+        if alone.begun != alone.ended || alone.passed + alone.failed < self.failed {
+            return Vec::new();
+        }
+        let (failures, passed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.failures).into_iter().partition(|line| alone.failures.contains(line));
+        self.failures = failures;
+        self.passed += passed.len() as u64;
+        self.failed -= passed.len() as u64;
+        passed.iter().map(|line| name(line).to_owned()).collect()
     }
 
     fn summary(&self) -> String {
@@ -85,6 +141,11 @@ impl Tally {
         };
         format!("{passed} tests passed, {failed} failed, {ignored} ignored{skipped}")
     }
+}
+
+/// The test's name in a line of libtest's: `test NAME ... FAILED`.
+fn name(line: &str) -> &str {
+    line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")).map_or(line, |(name, _)| name)
 }
 
 /// Copies lines as they come, and counts.
@@ -130,5 +191,61 @@ mod tests {
         assert_eq!(tally.failures, ["test b ... FAILED"]);
         assert_eq!(tally.skips.len(), 2);
         assert!(tally.skips[1].starts_with("skipped d: mysql"));
+    }
+
+    fn told(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        for line in lines {
+            tally.read(line);
+        }
+        tally
+    }
+
+    const TWO_OF_THREE: [&str; 5] = [
+        "running 3 tests",
+        "test a ... ok",
+        "test b::c ... FAILED",
+        "test d ... FAILED",
+        "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+    ];
+
+    #[test]
+    fn what_passes_alone_is_no_failure_and_is_named() {
+        let mut tally = told(&TWO_OF_THREE);
+        assert_eq!(tally.to_repeat().unwrap(), ["b::c", "d"]);
+        let again = told(&[
+            "running 2 tests",
+            "test b::c ... ok",
+            "test d ... FAILED",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.1s",
+        ]);
+        assert_eq!(tally.passed_alone(&again), ["b::c"]);
+        assert_eq!((tally.passed, tally.failed), (2, 1));
+        assert_eq!(tally.failures, ["test d ... FAILED"]);
+    }
+
+    #[test]
+    fn what_was_not_run_again_stays_a_failure() {
+        let none = ["running 0 tests", "test result: ok. 0 passed; 0 failed; 0 ignored"];
+        let ended_early = ["running 2 tests", "test b::c ... ok"];
+        for again in [&none, &ended_early] {
+            let mut tally = told(&TWO_OF_THREE);
+            assert!(tally.passed_alone(&told(again)).is_empty());
+            assert_eq!(tally.failures.len(), 2);
+        }
+    }
+
+    #[test]
+    fn nothing_is_run_again_where_a_program_did_not_end_or_much_failed() {
+        assert_eq!(told(&TWO_OF_THREE[..4]).to_repeat(), None);
+        let crashed = ["running 1 test", "error: test failed (signal: 11)"];
+        assert_eq!(told(&[&TWO_OF_THREE[..], &crashed].concat()).to_repeat(), None);
+        let many = ["test x ... FAILED"; AGAIN + 1];
+        let end = ["running 6 tests", "test result: FAILED. 0 passed; 6 failed; 0 ignored"];
+        assert_eq!(told(&[&many[..], &end].concat()).to_repeat(), None);
+        assert_eq!(
+            told(&["running 1 test", "test a ... ok", "test result: ok. 1 passed; 0 failed"]).to_repeat(),
+            None
+        );
     }
 }

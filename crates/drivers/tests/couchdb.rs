@@ -22,7 +22,7 @@ fn open(url: &str) -> Box<dyn Driver> {
 }
 
 fn connect(driver: &dyn Driver) -> Result<Box<dyn Session>> {
-    driver.connect(&ConnectOptions { timeout: Duration::from_secs(2) })
+    driver.connect(&ConnectOptions { timeout: Duration::from_secs(5) })
 }
 
 fn refused<T>(result: Result<T>) -> Error {

@@ -15,6 +15,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What connecting may take in these tests: what is known at once must not wait for it.
+const ALLOWED: Duration = Duration::from_secs(12);
+/// Less than that, and much more than a busy machine needs.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
 fn open(url: &str) -> Box<dyn Driver> {
     kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
 }
@@ -24,7 +29,7 @@ fn connect(driver: &dyn Driver) -> Box<dyn Session> {
 }
 
 fn refused(url: &str) -> Error {
-    let options = ConnectOptions { timeout: Duration::from_secs(5) };
+    let options = ConnectOptions { timeout: ALLOWED };
     open(url).connect(&options).err().unwrap()
 }
 
@@ -64,7 +69,7 @@ fn connections(server: &Server) -> Vec<String> {
 const WATCH: usize = 1;
 
 fn eventually(server: &Server, sessions: usize) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(30);
     while connections(server).len() != sessions + WATCH {
         assert!(Instant::now() < until, "{} connections, {sessions} sessions", connections(server).len());
         std::thread::sleep(Duration::from_millis(10));
@@ -122,7 +127,7 @@ fn a_closed_port_is_said_at_once() {
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(error.to_string().contains(&format!("nothing listens at 127.0.0.1:{free}")), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     let error = refused("mongodb:?socket=/nowhere/mongodb-1.sock");
     assert!(error.to_string().contains("nothing listens at /nowhere/mongodb-1.sock"), "{error}");
 }
@@ -149,7 +154,7 @@ fn what_does_not_speak_the_protocol_is_said_so() {
         let error = refused(&format!("mongodb://127.0.0.1:{port}/db")).to_string();
         assert!(words.iter().any(|word| error.contains(word)), "{error}");
         assert!(error.len() < 400 && !error.contains("Kind:"), "{error}");
-        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     }
 }
 
@@ -160,7 +165,7 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
     let error = refused(&format!("mongodb://{}/db", listener.local_addr().unwrap()));
     assert!(matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout), "{error}");
     assert!(error.to_string().len() < 400 && !error.to_string().contains("Topology"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert!(started.elapsed() < ALLOWED + AT_ONCE, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -244,7 +249,7 @@ fn a_server_that_is_killed_ends_its_sessions_with_an_error_and_in_time() {
     let error = run(session.as_mut(), &Operation::Ping, &[]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Unreachable), "{error}");
     drop(session);
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     server.restart().unwrap();
     let mut session = connect(driver.as_ref());
     run(session.as_mut(), &Operation::Ping, &[]).unwrap();

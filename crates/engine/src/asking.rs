@@ -235,7 +235,10 @@ mod tests {
 
     #[test]
     fn one_that_answers_at_once_is_asked_ten_times_a_second_at_most() {
+        let began = Instant::now();
         let seen = looks(Duration::ZERO, Duration::from_millis(700));
-        assert!((1..=12).contains(&seen.samples), "{seen:?}");
+        // On a busy machine it took longer than it was meant to.
+        let most = began.elapsed().as_millis() as u64 / 100 + 2;
+        assert!((1..=most).contains(&seen.samples), "{seen:?} where {most} are the most");
     }
 }

@@ -180,9 +180,11 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         assert_eq!(syncs_per_second(Path::new("/nowhere/at/all")), None);
         // Shared memory, where the machine has it and lets us write there.
-        if let Some(rate) = syncs_per_second(Path::new("/dev/shm")) {
-            let disk = syncs_per_second(folder.path()).unwrap();
-            assert!(rate > disk * 0.5, "{rate} {disk}");
+        if syncs_per_second(Path::new("/dev/shm")).is_some() {
+            // Each takes milliseconds only, in which others may hold either up; the temporary folder may be memory too.
+            let best = |folder| (0..5).filter_map(|_| syncs_per_second(folder)).fold(0.0, f64::max);
+            let (memory, disk) = (best(Path::new("/dev/shm")), best(folder.path()));
+            assert!(memory > disk * 0.3, "{memory} {disk}");
         }
     }
 

@@ -107,7 +107,7 @@ mod tests {
     fn what_blocks_is_not_waited_for_longer_than_allowed() {
         let began = Instant::now();
         let late = within(Duration::from_millis(50), || std::thread::sleep(Duration::from_secs(5))).unwrap();
-        assert!(late.is_none() && began.elapsed() < Duration::from_secs(2));
+        assert!(late.is_none() && began.elapsed() < Duration::from_secs(4));
         assert_eq!(within(Duration::from_secs(5), || 7).unwrap(), Some(7));
     }
 }

@@ -5,6 +5,10 @@ use kurabe_core::ErrorKind;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_testbed::testing;
+use std::time::Duration;
+
+/// Between two looks at what takes the server a moment, of which there are a hundred.
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[test]
 fn what_the_server_says_of_itself() {
@@ -23,8 +27,15 @@ fn what_the_server_says_of_itself() {
             assert!(facts.durability_settings.len() > 3, "{facts:?}");
             assert!(facts.settings.len() > 10, "{facts:?}");
             assert_eq!(facts.transport, "TCP");
-            // A connection that was just closed may still be counted.
-            assert!(facts.limits.connections_in_use.is_some_and(|n| n <= 3), "{facts:?}");
+            // Connections that were just closed may still be counted, for longer where the machine is busy.
+            let few = || open(&by(&server, client)).unwrap().describe().unwrap().limits.connections_in_use;
+            let few = || {
+                few().is_some_and(|n| n <= 3) || {
+                    std::thread::sleep(PAUSE);
+                    false
+                }
+            };
+            assert!((0..100).any(|_| few()), "{facts:?}");
             assert!(facts.limits.connections.is_some_and(|limit| limit.most >= 90));
             assert!(facts.limits.value_bytes.is_some() && facts.limits.request_bytes.is_some());
         }
@@ -77,7 +88,7 @@ fn nothing_there_and_a_full_server_are_told_apart() {
             }
             // The server needs a moment to see them go.
             let again = (0..100).any(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(PAUSE);
                 driver.connect(&ConnectOptions::default()).is_ok()
             });
             assert!(again, "{engine} {client}: the connections are still held");
@@ -107,7 +118,7 @@ fn two_runs_do_not_share_a_database_and_one_run_may_reach_it_twice() {
             drop(first);
             // The server needs a moment to see it go.
             let free = (0..100).any(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(PAUSE);
                 driver.namespace().unwrap().claim("another").is_ok()
             });
             assert!(free, "{engine} {client}: the claim outlived its connection");

@@ -130,7 +130,7 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
         assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{engine}: {error}");
         other.execute(&other_ping, &[], &mut out).unwrap();
         server.kill_hard().unwrap();
-        let lost = (0..50).find_map(|_| {
+        let lost = (0..200).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
             other.execute(&other_ping, &[], &mut out).err()
         });

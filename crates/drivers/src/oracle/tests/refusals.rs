@@ -16,7 +16,7 @@ fn refused(url: &str) -> Error {
     let began = Instant::now();
     let error = Link::connect(&config(url), ALLOWED).err().expect(url);
     let took = began.elapsed();
-    assert!(took < ALLOWED + Duration::from_secs(1), "{url}: {took:?}: {error}");
+    assert!(took < ALLOWED + Duration::from_secs(5), "{url}: {took:?}: {error}");
     for text in [error.to_string(), format!("{error:?}")] {
         assert!(!text.contains("hunter2"), "{text}");
     }
@@ -161,11 +161,15 @@ fn a_port_where_nothing_listens() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     drop(socket);
-    let began = Instant::now();
-    let error = refused(&format!("oracle://scott@127.0.0.1:{port}/shop"));
-    says(&error, ErrorKind::Unreachable, &["nothing listens at 127.0.0.1:", "lsnrctl status"]);
-    // The crate would sleep for a second after it.
-    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+    let took = || {
+        let began = Instant::now();
+        let error = refused(&format!("oracle://scott@127.0.0.1:{port}/shop"));
+        says(&error, ErrorKind::Unreachable, &["nothing listens at 127.0.0.1:", "lsnrctl status"]);
+        began.elapsed()
+    };
+    // The crate would sleep for a second after it, every time; a busy machine is slow now and then.
+    let soonest = (0..5).map(|_| took()).min().unwrap();
+    assert!(soonest < Duration::from_millis(900), "{soonest:?}");
 }
 
 #[test]
