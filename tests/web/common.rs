@@ -7,7 +7,7 @@ use std::process::Child;
 use std::time::Duration;
 
 /// The longest that an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `kurabe app` at work.
 pub(crate) struct App {
@@ -82,7 +82,7 @@ pub(crate) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
         there
     };
     let all = || (streams.iter().filter(answered).count() >= wanted).then_some(());
-    assert!(eventually(30, all).is_some(), "fewer than {wanted} answers came");
+    assert!(eventually(60, all).is_some(), "fewer than {wanted} answers came");
 }
 
 impl Drop for App {

@@ -36,7 +36,7 @@ fn what_is_no_request_is_refused_with_its_status_and_the_next_client_is_served()
 
 #[test]
 fn a_request_that_comes_too_slowly_ends_with_408_and_one_that_never_begins_in_silence() {
-    let app = App::start("null:", &["--header-time", "300ms", "--idle-time", "600ms"]);
+    let app = App::start("null:", &["--header-time", "2s", "--idle-time", "3s"]);
     let mut slow = app.connect();
     let mut silent = app.connect();
     for piece in [&b"GET /kv/re"[..], b"ad HT", b"TP/1.1\r\nHo"] {

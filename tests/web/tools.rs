@@ -74,7 +74,11 @@ fn a_connection_for_each_request_serves_ab_too() {
 #[test]
 fn wrk_sees_no_error() {
     let app = App::start("sqlite:", &[]);
-    let Some(text) = tool("wrk", &["-t", "1", "-c", "64", "-d", "1s", &app.url("/kv/read")]) else { return };
+    let Some(text) =
+        tool("wrk", &["-t", "1", "-c", "64", "-d", "1s", "--timeout", "30s", &app.url("/kv/read")])
+    else {
+        return;
+    };
     assert!(text.contains("Requests/sec:"), "{text}");
     assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
 }
