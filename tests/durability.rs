@@ -11,7 +11,7 @@ mod sqlite;
 
 use kurabe_core::durability::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
 use kurabe_testbed::testing;
-use load::{Load, Target};
+use load::{Load, PROVE, Target};
 use std::time::Duration;
 
 /// How long a server is written to before it is killed: longer than what `periodic-sync` may lose.
@@ -62,7 +62,14 @@ fn holds(engine: &str) {
             })
             .collect();
         let loads: Vec<Load> = targets.iter().map(Target::load).collect();
+        // The first rows of each, so that some are old when it is killed; and enough.
+        for load in &loads {
+            load.wait_for(1);
+        }
         std::thread::sleep(LOADED);
+        for load in &loads {
+            load.wait_for(PROVE);
+        }
         server.kill_hard().unwrap();
         let acknowledged: Vec<_> = loads.into_iter().map(Load::end).collect();
         server.restart().unwrap();

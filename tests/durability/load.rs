@@ -1,5 +1,6 @@
 //! Clients that write until their server is gone, and what is asked of it when it is back.
 
+use crate::support::eventually;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
@@ -8,10 +9,13 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const CLIENTS: i64 = 4;
+/// So many rows must be acknowledged for their being there to prove something.
+pub(super) const PROVE: usize = 100;
 /// Rows that a client may write. None comes near it; it ends a test whose server was not killed.
 const MOST: i64 = 1 << 20;
 
@@ -25,7 +29,11 @@ pub(super) struct Target {
 }
 
 /// The clients of a target, at work.
-pub(super) struct Load(Vec<JoinHandle<Vec<(i64, Instant)>>>);
+pub(super) struct Load {
+    clients: Vec<JoinHandle<Vec<(i64, Instant)>>>,
+    /// Rows that were acknowledged so far, of all of them.
+    rows: Arc<AtomicUsize>,
+}
 
 /// The keys that the server acknowledged, and when; by client, in order.
 pub(super) type Acknowledged = Vec<Vec<(i64, Instant)>>;
@@ -71,11 +79,13 @@ impl Target {
     }
 
     fn clients(&self, clients: i64, pause: Duration) -> Load {
+        let rows = Arc::new(AtomicUsize::new(0));
         let client = |number: i64| {
             let (driver, collection) = (Arc::clone(&self.driver), Arc::clone(&self.collection));
-            std::thread::spawn(move || write(&*driver, collection, number * MOST, pause))
+            let rows = Arc::clone(&rows);
+            std::thread::spawn(move || write(&*driver, collection, number * MOST, pause, &rows))
         };
-        Load((0..clients).map(client).collect())
+        Load { clients: (0..clients).map(client).collect(), rows }
     }
 
     /// How many of the rows that were acknowledged are gone.
@@ -89,7 +99,7 @@ impl Target {
     /// Holds the target, whose server is back, to what its class promises of the rows that were acknowledged.
     pub(super) fn judge(&self, acknowledged: &Acknowledged) {
         let rows: Vec<(i64, Instant)> = acknowledged.iter().flatten().copied().collect();
-        assert!(rows.len() > 100, "{}: {} acknowledged rows prove nothing", self.name, rows.len());
+        assert!(rows.len() >= PROVE, "{}: {} acknowledged rows prove nothing", self.name, rows.len());
         let last = rows.iter().map(|(_, when)| *when).max().unwrap();
         let gone = self.missing(acknowledged);
         let oldest = gone.iter().map(|(_, when)| last.duration_since(*when)).max();
@@ -140,9 +150,15 @@ impl Target {
 }
 
 impl Load {
+    /// Waits until so many rows were acknowledged, which takes a busy machine its time.
+    pub(super) fn wait_for(&self, rows: usize) {
+        let there = || (self.rows.load(Ordering::Relaxed) >= rows).then_some(());
+        assert!(eventually(60, there).is_some(), "{rows} rows were not acknowledged within a minute");
+    }
+
     /// What the clients were told before their connections failed.
     pub(super) fn end(self) -> Acknowledged {
-        self.0.into_iter().map(|client| client.join().unwrap()).collect()
+        self.clients.into_iter().map(|client| client.join().unwrap()).collect()
     }
 }
 
@@ -152,6 +168,7 @@ fn write(
     collection: Arc<Collection>,
     first: i64,
     pause: Duration,
+    rows: &AtomicUsize,
 ) -> Vec<(i64, Instant)> {
     let options = ConnectOptions { timeout: Duration::from_secs(20) };
     let mut session = driver.connect(&options).unwrap();
@@ -163,6 +180,7 @@ fn write(
             break;
         }
         acknowledged.push((key, Instant::now()));
+        rows.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(pause);
     }
     acknowledged

@@ -64,8 +64,8 @@ fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_i
     }
     assert!(good > 0 && full > 0, "{good} served, {full} refused");
     // The server sees one moment after another that those have gone.
-    let served = eventually(60, || (app.get("/kv/read").status == 200).then_some(()));
-    assert!(served.is_some(), "{:?}", app.get("/kv/read"));
+    let good = eventually(60, || (app.get("/kv/read").status == 200).then_some(()));
+    assert!(good.is_some(), "{:?}", app.get("/kv/read"));
 }
 
 #[test]
