@@ -98,8 +98,6 @@ const ABOUT: &str = "\
   asks once, when it prepares: fewer bytes, and less work for the server.
 - A session is slower while it is new (PostgreSQL's for more than a second: memory that all share is new to its process). A trial
   of kurabe's begins with new sessions and warms up for a tenth of its time or more: sides of 1 s are two trials of half a second.
-  The shorter the trials, the lower the ratio: MariaDB's oltp_read_write came out at 0.958 (0.893–0.992) with sides of 4 s, 31 pairs,
-  and at 1.004 (0.989–1.031) with sides of 20 s, 9 pairs (2026-11-22).
 - kurabe compares what comes back with what must come, reads the server's counters and asks it ten times a second what its sessions
   do, for up to a hundredth of a processor; the tools do nothing of it.
 ";
