@@ -18,10 +18,10 @@ const LEAST_PROBE: Duration = Duration::from_millis(100);
 const HALVINGS: u32 = 6;
 /// The part of the closed loop's rate that is tried first.
 const FIRST: f64 = 0.7;
-/// A rate that was not confirmed is lowered by this factor, …
-const LOWER: f64 = 0.95;
-/// … at most so often.
-const CONFIRMATIONS: u32 = 6;
+/// What a rate is multiplied by before it is tried for longer: as it was found, and lower each time that it is not confirmed.
+/// Short trials find a rate too high where capacity changed since, as it does on a machine that others use; after two small
+/// steps the steps are large, so that six longer trials reach down to less than half of it.
+const TRIES: [f64; 6] = [1.0, 0.95, 0.9, 0.8, 0.8, 0.8];
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +54,9 @@ impl Objective {
         }
         let mut rate = low.unwrap_or(high / 2.0);
         let long = self.time.saturating_sub(short * (HALVINGS + 1)).max(short);
-        let mut worst = None;
-        for _ in 0..CONFIRMATIONS {
+        let mut why = String::new();
+        for factor in TRIES {
+            rate *= factor;
             probes += 1;
             let mut measured = trial(self.pace(rate), long)?;
             if self.kept(&measured) {
@@ -64,20 +65,26 @@ impl Objective {
                 }
                 return Ok(measured);
             }
-            worst = measured.open.and_then(|open| open.response.quantile(0.99)).or(worst);
-            rate *= LOWER;
+            why = self.why(rate, &measured);
         }
-        let was = worst.map_or_else(String::new, |ns| {
-            format!(": at {rate:.0}/s it was {}", units::time(Duration::from_nanos(ns)))
-        });
         let slo = units::time(self.slo);
-        Err(Error::new(ErrorKind::Limit, format!("no rate was found whose p99 stays under {slo}{was}"))
+        Err(Error::new(ErrorKind::Limit, format!("no rate was found whose p99 stays under {slo}: {why}"))
             .hint("allow more with --slo, or give the trial more time with --duration")
             .into())
     }
 
     fn pace(&self, rate: f64) -> Pace {
         Pace::Open { rate, arrivals: self.arrivals }
+    }
+
+    /// Why this trial does not keep the objective.
+    fn why(&self, rate: f64, measured: &Measurement) -> String {
+        match measured.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
+            Some(p99) if u128::from(p99) >= self.slo.as_nanos() => {
+                format!("at {rate:.0}/s it was {}", units::time(Duration::from_nanos(p99)))
+            }
+            _ => format!("{rate:.0}/s were not served as they came"),
+        }
     }
 
     fn kept(&self, measured: &Measurement) -> bool {
@@ -154,6 +161,36 @@ mod tests {
     fn an_objective_that_no_rate_keeps_is_said() {
         let failure = objective(1).find(server(1_000.0)).unwrap_err();
         let text = failure.error.to_string();
-        assert!(text.contains("no rate") && text.contains("--slo"), "{text}");
+        assert!(
+            text.contains("no rate") && text.contains("/s it was 1 ms") && text.contains("--slo"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_capacity_that_goes_to_half_meanwhile_is_followed_down() {
+        let mut trials = 0;
+        let found = objective(10).find(|pace, time| {
+            trials += 1;
+            server(if trials > 7 { 5_000.0 } else { 10_000.0 })(pace, time)
+        });
+        let rate = found.unwrap().open.unwrap().rate;
+        assert!((4_000.0..=5_000.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn a_load_that_is_not_served_as_it_comes_is_told_from_one_that_waits_too_long() {
+        let late = |pace: Pace, time: Duration| {
+            let mut measured = server(f64::INFINITY)(pace, time)?;
+            measured.elapsed_ns *= 2;
+            Ok(measured)
+        };
+        // Ten thousand a second, whatever is asked for.
+        let failure = objective(10).find(|pace, time| match pace {
+            Pace::Closed => server(10_000.0)(pace, time),
+            Pace::Open { .. } => late(pace, time),
+        });
+        let text = failure.unwrap_err().error.to_string();
+        assert!(text.contains("under 10 ms: ") && text.contains("/s were not served as they came"), "{text}");
     }
 }
