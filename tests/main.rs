@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod conformance;
+mod custom;
 mod durability;
 mod observatory;
 mod observed;
-mod own;
 mod packets;
 mod program;
 mod sabotage;

@@ -28,11 +28,11 @@ struct Guarded {
     /// The variable that holds a password.
     variable: Option<&'static str>,
     /// The engine's own file in the user's home.
-    file: Option<OwnFile>,
+    file: Option<CustomFile>,
 }
 
 /// Its name, what it holds, and the user of a URL that relies on it.
-type OwnFile = (&'static str, fn(&Server) -> String, &'static str);
+type CustomFile = (&'static str, fn(&Server) -> String, &'static str);
 
 /// One line, or a few, for each engine that has passwords.
 const GUARDED: [Guarded; 5] = [

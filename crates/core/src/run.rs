@@ -3,13 +3,13 @@
 //! These types are the content of a run file (crate `record`); the engine makes them, the reports read them.
 
 use crate::axis::{AxisValue, Cell};
+use crate::custom::CustomWorkload;
 use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
 use crate::figure::Figure;
 use crate::load::Arrivals;
 use crate::observation::Observation;
-use crate::own::OwnWorkload;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,9 +50,9 @@ pub struct RunSpec {
     /// The cache in front of every target, its password left out; `None`, and not written: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
-    /// The workload, where the user wrote it; `None`, and not written: a built-in experiment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<OwnWorkload>,
+    /// The custom workload; `None`, and not written: a built-in experiment.
+    #[serde(default, alias = "own", skip_serializing_if = "Option::is_none")]
+    pub custom: Option<CustomWorkload>,
     /// When further rounds are made after `rounds`; `None`, and not written: none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -96,7 +96,7 @@ impl RunSpec {
             slo_ns: None,
             durability: None,
             cache: None,
-            own: None,
+            custom: None,
             until: None,
             turn_ns: None,
         }

@@ -17,12 +17,12 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::cache::CacheAside,
 ];
 
-/// The experiment that a run's spec names: a built-in one, or the user's own.
+/// The experiment that a run's spec names: a built-in one, or a custom workload.
 ///
 /// # Errors
 /// As for [`find`], or what is wrong with the user's files.
 pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
-    spec.own.as_ref().map_or_else(|| find(&spec.experiment), crate::own::experiment)
+    spec.custom.as_ref().map_or_else(|| find(&spec.experiment), crate::custom::experiment)
 }
 
 /// The experiment of this name.

@@ -28,7 +28,7 @@ pub(crate) fn experiments() -> String {
         }
     }
     text.push_str(
-        "\n  a workload of your own: kurabe run -f FILE.toml; scripts of pgbench: kurabe run pgbench -f FILE.sql\n",
+        "\n  a custom workload: kurabe run -f FILE.toml; scripts of pgbench: kurabe run pgbench -f FILE.sql\n",
     );
     text
 }

@@ -3,11 +3,11 @@
 mod catalogue;
 mod cli;
 mod commands;
+mod custom;
 mod exit;
 mod machine;
 mod observers;
 mod output;
-mod own;
 mod places;
 mod progress;
 mod relay;

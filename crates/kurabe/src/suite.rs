@@ -2,14 +2,14 @@
 
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
-use kurabe_core::own::OwnWorkload;
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
-use kurabe_experiments::{cache, own, registry};
+use kurabe_experiments::{cache, custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,7 +31,7 @@ const BUDGET: Duration = Duration::from_secs(40);
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     experiment: Option<String>,
-    own: Option<OwnWorkload>,
+    custom: Option<CustomWorkload>,
     targets: Vec<String>,
     axes: BTreeMap<String, Vec<String>>,
     operations: Vec<String>,
@@ -59,8 +59,8 @@ fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
 impl Request {
     /// Reads the options of `run pgbench …`.
     pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
-        let own = Some(crate::own::of_pgbench(matches)?);
-        Self { own, ..Self::default() }.with_options(matches)
+        let custom = Some(crate::custom::of_pgbench(matches)?);
+        Self { custom, ..Self::default() }.with_options(matches)
     }
 
     /// Reads the options of `run EXPERIMENT …`.
@@ -87,8 +87,8 @@ impl Request {
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
-        let own = crate::own::of_suite(path, &text, matches)?;
-        let mut request = parse(&text, own).map_err(|error| error.context(path.display()))?;
+        let custom = crate::custom::of_suite(path, &text, matches)?;
+        let mut request = parse(&text, custom).map_err(|error| error.context(path.display()))?;
         let info = request.find()?.info();
         request.options(info, matches)?;
         Ok(request)
@@ -144,8 +144,8 @@ impl Request {
 
     /// The experiment asked for.
     pub(crate) fn find(&self) -> Result<&'static dyn Experiment> {
-        match &self.own {
-            Some(own) => own::experiment(own),
+        match &self.custom {
+            Some(custom) => custom::experiment(custom),
             None => registry::find(self.experiment.as_deref().unwrap_or_default()),
         }
     }
@@ -271,7 +271,7 @@ impl Request {
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             durability: self.durability,
             cache,
-            own: self.own.clone(),
+            custom: self.custom.clone(),
             until,
             turn_ns: turn.map(|turn| turn.as_nanos() as u64),
         })
@@ -305,27 +305,27 @@ const KEYS: [&str; 18] = [
     "cache",
 ];
 
-/// Reads a suite; `own` is the workload that it describes, where it does.
-fn parse(text: &str, own: Option<OwnWorkload>) -> Result<Request> {
+/// Reads a suite; `custom` is the workload that it describes, where it does.
+fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         Error::usage(format!("line {line}: {}", e.message()))
     })?;
     // A workload's own keys in the place of the experiment's name.
-    let more = if own.is_some() { own::KEYS } else { &KEYS[..1] };
+    let more = if custom.is_some() { custom::KEYS } else { &KEYS[..1] };
     let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
     for key in table.keys() {
         known(key, &keys, "key")?;
     }
-    let experiment = match (&own, table.get("experiment")) {
+    let experiment = match (&custom, table.get("experiment")) {
         (Some(_), _) => None,
         (None, Some(name)) => Some(word(name, "experiment")?),
         (None, None) => {
             return Err(Error::usage("the suite names no experiment")
-                .hint("write experiment = \"session\", or [transaction.NAME] for a workload of your own"));
+                .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
         }
     };
-    let mut request = Request { experiment, own, ..Request::default() };
+    let mut request = Request { experiment, custom, ..Request::default() };
     let info = request.find()?.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     if let Some(targets) = table.get("targets") {

@@ -96,19 +96,23 @@ fn other_lines_do_not_follow_it() {
 }
 
 #[test]
-fn a_workload_of_the_users_own_is_in_the_schema_with_all_its_members() {
+fn a_custom_workload_is_in_the_schema_with_all_its_members() {
     let validator = validator();
     let mut line = written_lines().remove(0);
-    let own = kurabe_core::own::OwnWorkload {
-        language: kurabe_core::own::Language::Pgbench,
-        files: vec![kurabe_core::own::OwnFile { name: "a.sql".into(), text: "SELECT 1;".into(), weight: 2 }],
+    let custom = kurabe_core::custom::CustomWorkload {
+        language: kurabe_core::custom::Language::Pgbench,
+        files: vec![kurabe_core::custom::CustomFile {
+            name: "a.sql".into(),
+            text: "SELECT 1;".into(),
+            weight: 2,
+        }],
         define: [("scale".to_owned(), "10".to_owned())].into(),
         init: true,
         write: false,
     };
-    line["spec"]["own"] = serde_json::to_value(&own).unwrap();
+    line["spec"]["custom"] = serde_json::to_value(&custom).unwrap();
     assert!(validator.is_valid(&line), "{line}");
-    for pointer in ["/spec/own", "/spec/own/files/0"] {
+    for pointer in ["/spec/custom", "/spec/custom/files/0"] {
         let members: Vec<String> =
             line.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
         for member in members {

@@ -50,7 +50,7 @@ impl Disguise {
         let header = &mut hidden.header;
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
-        header.spec.own = None;
+        header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
         for cell in &mut header.cells {

@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
                 .value_name("FILE.toml")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("A suite file, or a workload of your own; the options below go before what it says"),
+                .help("A suite file, or a custom workload; the options below go before what it says"),
         )
         .arg(targets(false))
         .args(own())
@@ -71,13 +71,13 @@ fn pgbench() -> Command {
                 .help("Makes pgbench's tables for the run, on any SQL engine; the scripts' names for them mean these"),
         )
         .args(own())
-        .args(kurabe_experiments::own::axes().iter().chain([&RATE]).map(axis))
+        .args(kurabe_experiments::custom::axes().iter().chain([&RATE]).map(axis))
         .args(how())
 }
 
-/// What belongs to a workload of the user's own.
+/// Options of custom workloads.
 fn own() -> [Arg; 2] {
-    let heading = "A workload of your own";
+    let heading = "Custom workloads";
     [
         Arg::new("define")
             .short('D')

@@ -108,7 +108,7 @@ fn the_first_draws_of_a_seed_never_change() {
         let draws: Vec<String> = draws.into_iter().map(|draw| draw.unwrap().to_string()).collect();
         lines += &(draws.join(" ") + "\n");
     }
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/own_draws_seed1.txt");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/custom_draws_seed1.txt");
     if std::env::var_os("KURABE_GOLDEN").is_some_and(|what| what == "write") {
         std::fs::write(file, &lines).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Workloads of the user's own: on real servers, checked, counted, repeated; and what is wrong in one, said in words.
+//! Custom workloads: on real servers, checked, counted, repeated; and what is wrong in one, said in words.
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
@@ -65,7 +65,7 @@ fn sql_servers() -> Vec<Server> {
 }
 
 #[test]
-fn a_workload_of_ones_own_runs_verified_on_every_sql_engine_and_again_without_its_files() {
+fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];

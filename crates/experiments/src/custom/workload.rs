@@ -1,10 +1,10 @@
-//! A cell of a user's own workload as the engine sees it: load, transactions, and what is counted afterwards.
+//! A cell of a custom workload as the engine sees it: load, transactions, and what is counted afterwards.
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::evaluate::{Datum, Scope, whole};
 use super::place::fault;
 use super::rows::{Rows, most_bytes};
-use super::transaction::OwnTransaction;
+use super::transaction::CustomTransaction;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
@@ -140,14 +140,14 @@ impl Shared {
     }
 }
 
-pub(super) struct OwnWorkload {
+pub(super) struct CustomCell {
     shared: Arc<Shared>,
     clients: usize,
     prepare_once: bool,
     connection_per_request: bool,
 }
 
-impl OwnWorkload {
+impl CustomCell {
     pub(super) fn new(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<Self> {
         Ok(Self {
             shared: Arc::new(Shared::new(declared, dataset)?),
@@ -170,7 +170,7 @@ impl OwnWorkload {
     }
 }
 
-impl Workload for OwnWorkload {
+impl Workload for CustomCell {
     fn demand(&self) -> Demand {
         let mut operations: Vec<Operation> = Vec::new();
         let inserts = self
@@ -219,7 +219,7 @@ impl Workload for OwnWorkload {
     }
 
     fn data(&self) -> String {
-        "own".to_owned()
+        "custom".to_owned()
     }
 
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
@@ -250,7 +250,7 @@ impl Workload for OwnWorkload {
         if self.shared.declared.programs.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));
         }
-        Ok(Box::new(OwnTransaction::new(&self.shared, self.prepare_once, client)))
+        Ok(Box::new(CustomTransaction::new(&self.shared, self.prepare_once, client)))
     }
 
     fn after(&self, _: &str, session: &mut dyn Session, _: &[Done]) -> Result<Checked> {

@@ -6,7 +6,7 @@ use super::place::{Fault, fault};
 use super::section::{Section, known};
 use super::{draws, homes, steps};
 use kurabe_core::Result;
-use kurabe_core::own::OwnWorkload;
+use kurabe_core::custom::CustomWorkload;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -41,8 +41,8 @@ pub fn value_files(text: &str) -> Vec<String> {
 }
 
 /// Reads a workload.
-pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
-    let Some((file, values)) = own.files.split_first() else {
+pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
+    let Some((file, values)) = source.files.split_first() else {
         return Err(fault("a workload without a file"));
     };
     let table: Table = file.text.parse().map_err(|e: toml::de::Error| {
@@ -57,8 +57,8 @@ pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
     let top = Section { table: &table, place: file.name.clone() };
     let name = name_of(top.text("name")?.unwrap_or(stem));
     let mut declared = Declared::default();
-    variables(&top, own, &mut declared)?;
-    let write = top.truth("write")? || own.write;
+    variables(&top, source, &mut declared)?;
+    let write = top.truth("write")? || source.write;
     if let Some(table) = top.table("collection")? {
         declared.homes = homes::collections(table, &file.name, &mut declared.variables)?;
     }
@@ -81,7 +81,7 @@ pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
     declared.note_changes();
     let question =
         top.text("question")?.map_or_else(|| format!("How does '{name}' perform, and where?"), str::to_owned);
-    let about = top.text("about")?.unwrap_or("A workload of the user's own.").to_owned();
+    let about = top.text("about")?.unwrap_or("A custom workload.").to_owned();
     Ok(Described { name, question, about, declared })
 }
 
@@ -94,10 +94,10 @@ pub(super) fn name_of(text: &str) -> String {
         .take(40)
         .collect();
     let name = name.trim_matches('-').to_owned();
-    if name.is_empty() { "own".to_owned() } else { name }
+    if name.is_empty() { "custom".to_owned() } else { name }
 }
 
-fn variables(top: &Section<'_>, own: &OwnWorkload, declared: &mut Declared) -> Fault<()> {
+fn variables(top: &Section<'_>, source: &CustomWorkload, declared: &mut Declared) -> Fault<()> {
     for name in
         [declared::CLIENT_ID, declared::CLIENTS, declared::DEFAULT_SEED, declared::RANDOM_SEED, declared::NOW]
     {
@@ -108,7 +108,7 @@ fn variables(top: &Section<'_>, own: &OwnWorkload, declared: &mut Declared) -> F
         let value = top.constant(name, value)?;
         declared.variables.set(name, value);
     }
-    for (name, value) in &own.define {
+    for (name, value) in &source.define {
         let names: Vec<&str> = table.into_iter().flat_map(Table::keys).map(String::as_str).collect();
         known(name, &names, "variable").map_err(|error| error.context("--define"))?;
         declared.variables.set(name, Constant::of(value));

@@ -4,14 +4,14 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A user's own workload.
+/// A custom workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OwnWorkload {
+pub struct CustomWorkload {
     /// In which language it is written.
     pub language: Language,
     /// Its files: for TOML the workload and then the lists of values that it names; for pgbench the scripts.
-    pub files: Vec<OwnFile>,
+    pub files: Vec<CustomFile>,
     /// Variables that were given beside the files (`--define`).
     pub define: BTreeMap<String, String>,
     /// Whether the tables of pgbench are made for the run (`--init`).
@@ -33,7 +33,7 @@ pub enum Language {
 /// A file of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OwnFile {
+pub struct CustomFile {
     /// Its name as it was given, for messages.
     pub name: String,
     /// Its content.

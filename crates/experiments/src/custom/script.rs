@@ -13,7 +13,7 @@ use super::section::{position, variable};
 use super::sql::{self, Control, Naming};
 use kurabe_core::Result;
 use kurabe_core::collection::{Field, FieldType};
-use kurabe_core::own::{OwnFile, OwnWorkload};
+use kurabe_core::custom::{CustomFile, CustomWorkload};
 
 /// The scripts that pgbench brings along, by name.
 pub const BUILTIN: &[(&str, &str)] = &[
@@ -33,16 +33,16 @@ enum Line<'a> {
 }
 
 /// Reads scripts.
-pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
+pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut declared = Declared::default();
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
         declared.variables.slot(name);
     }
     declared.variables.set(SCALE, Constant::Int(1));
-    for (name, value) in &own.define {
+    for (name, value) in &source.define {
         declared.variables.set(name, Constant::of(value));
     }
-    if own.init {
+    if source.init {
         declared.homes = tables();
         for home in 0..declared.homes.len() {
             let name = declared::rows_of(&declared.homes[home].name);
@@ -53,8 +53,8 @@ pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
             return Err(fault("the scale is not a whole number from 1 to 100,000"));
         }
     }
-    let scripts: Vec<(&OwnFile, Vec<(usize, Line<'_>)>)> =
-        own.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Fault<_>>()?;
+    let scripts: Vec<(&CustomFile, Vec<(usize, Line<'_>)>)> =
+        source.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Fault<_>>()?;
     // A variable that one script sets is there in all, as in pgbench.
     for (_, lines) in &scripts {
         for (_, line) in lines {
@@ -64,7 +64,7 @@ pub(super) fn read(own: &OwnWorkload) -> Result<Described> {
         }
     }
     for (file, lines) in &scripts {
-        let steps = steps(file, lines, &mut declared, own.write)?;
+        let steps = steps(file, lines, &mut declared, source.write)?;
         let asks = steps.iter().any(|step| matches!(step, Step::Execute(_)));
         if !asks {
             return Err(fault(format!("{}: the script asks nothing of a database", file.name)));
@@ -140,7 +140,7 @@ fn rows(each: i64) -> Expr {
 
 /// Cuts a script into statements, which end at `;` or before a meta-command, and meta-commands, which end with their
 /// line. Each with the number of the line on which it begins.
-fn lines(file: &OwnFile) -> Fault<Vec<(usize, Line<'_>)>> {
+fn lines(file: &CustomFile) -> Fault<Vec<(usize, Line<'_>)>> {
     let text = file.text.as_str();
     let line_of = |at: usize| text[..at].matches('\n').count() + 1;
     let mut out = Vec::new();
@@ -198,7 +198,7 @@ fn strip(mut text: &str) -> &str {
     }
 }
 
-fn place(file: &OwnFile, line: usize) -> String {
+fn place(file: &CustomFile, line: usize) -> String {
     format!("{}: line {line}", file.name)
 }
 
@@ -212,7 +212,7 @@ struct Open {
 }
 
 fn steps(
-    file: &OwnFile,
+    file: &CustomFile,
     lines: &[(usize, Line<'_>)],
     declared: &mut Declared,
     write: bool,

@@ -1,9 +1,9 @@
-//! A user's own workload: its files, read once and for all, since a run keeps them.
+//! The files of a custom workload, read once, since a run keeps their text.
 
 use clap::ArgMatches;
-use kurabe_core::own::{Language, OwnFile, OwnWorkload};
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
-use kurabe_experiments::own::{self, BUILTIN};
+use kurabe_experiments::custom::{self, BUILTIN};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Table;
@@ -14,27 +14,27 @@ const WEIGHT: char = '@';
 const MOST: u64 = 1_000_000;
 
 /// The workload that a suite file is, where it is one, with the lists of values that it names.
-pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<OwnWorkload>> {
+pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
     if !["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key)) {
         return Ok(None);
     }
-    let mut files = vec![OwnFile { name: path.display().to_string(), text: text.to_owned(), weight: 1 }];
+    let mut files = vec![CustomFile { name: path.display().to_string(), text: text.to_owned(), weight: 1 }];
     let folder = path.parent().unwrap_or(Path::new("."));
-    for name in own::value_files(text) {
+    for name in custom::value_files(text) {
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
-        files.push(OwnFile { name, text, weight: 1 });
+        files.push(CustomFile { name, text, weight: 1 });
     }
     let (define, write) = (define(matches)?, matches.get_flag("write"));
-    Ok(Some(OwnWorkload { language: Language::Toml, files, define, init: false, write }))
+    Ok(Some(CustomWorkload { language: Language::Toml, files, define, init: false, write }))
 }
 
 /// The workload of `run pgbench`.
-pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<OwnWorkload> {
+pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     let mut files = Vec::new();
     for name in matches.get_many::<String>("script").into_iter().flatten() {
         let (name, weight) = weighted(name)?;
-        files.push(OwnFile { name: name.to_owned(), text: read(Path::new(name))?, weight });
+        files.push(CustomFile { name: name.to_owned(), text: read(Path::new(name))?, weight });
     }
     for name in matches.get_many::<String>("builtin").into_iter().flatten() {
         let (name, weight) = weighted(name)?;
@@ -52,10 +52,10 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<OwnWorkload> {
         define.insert("scale".to_owned(), scale.to_string());
     }
     let [init, write] = ["init", "write"].map(|flag| matches.get_flag(flag));
-    Ok(OwnWorkload { language: Language::Pgbench, files, define, init, write })
+    Ok(CustomWorkload { language: Language::Pgbench, files, define, init, write })
 }
 
-fn builtin(name: &str, weight: u64) -> Result<OwnFile> {
+fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
     let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
     let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
         let hint = units::nearest(name, &names).map_or_else(
@@ -64,7 +64,7 @@ fn builtin(name: &str, weight: u64) -> Result<OwnFile> {
         );
         Error::usage(format!("pgbench has no script '{name}'")).hint(hint)
     })?;
-    Ok(OwnFile { name: name.to_owned(), text: found.1.to_owned(), weight })
+    Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
 }
 
 /// A script's name and weight: `mine.sql@3`.

@@ -215,7 +215,7 @@ mod tests {
             }
             lines.push('\n');
         }
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/own_rows_seed1.txt");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/custom_rows_seed1.txt");
         if std::env::var_os("KURABE_GOLDEN").is_some_and(|what| what == "write") {
             std::fs::write(file, &lines).unwrap();
         }

@@ -34,7 +34,7 @@ struct Statement {
     reply: Reply,
 }
 
-pub(super) struct OwnTransaction {
+pub(super) struct CustomTransaction {
     shared: Arc<Shared>,
     once: bool,
     state: State,
@@ -68,7 +68,7 @@ struct State {
     seed: i64,
 }
 
-impl OwnTransaction {
+impl CustomTransaction {
     pub(super) fn new(shared: &Arc<Shared>, once: bool, client: Client) -> Self {
         let declared = &shared.declared;
         let mut asked: Vec<Asked> = Vec::new();
@@ -145,7 +145,7 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
     contents
 }
 
-impl Drop for OwnTransaction {
+impl Drop for CustomTransaction {
     /// What came and went is told once, when the client has ended: a counter that all share would be in their way.
     fn drop(&mut self) {
         for (all, own) in self.shared.tally.iter().zip(&self.state.tally) {
@@ -154,7 +154,7 @@ impl Drop for OwnTransaction {
     }
 }
 
-impl Transaction for OwnTransaction {
+impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         if !self.once {
             return Ok(());

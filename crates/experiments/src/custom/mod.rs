@@ -1,4 +1,4 @@
-//! A user's own workload: an experiment that is made from a file, in Kurabe's own language or in pgbench's.
+//! Custom workloads: experiments that are read from files, in Kurabe's own language or in pgbench's.
 //!
 //! `read` and `script` make the same `declared::Declared` of either; `workload` and `transaction` run it.
 
@@ -23,8 +23,8 @@ mod workload;
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use declared::Declared;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
-use kurabe_core::own::{Language, OwnWorkload};
 use kurabe_core::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,47 +48,47 @@ static AXES: [AxisInfo; 3] = [
     },
 ];
 
-/// The axes of every workload of a user's own.
+/// The axes of every custom workload.
 pub fn axes() -> &'static [AxisInfo] {
     &AXES
 }
 
 /// An experiment that was made from files.
-struct OwnExperiment {
-    made_of: OwnWorkload,
+struct CustomExperiment {
+    source: CustomWorkload,
     info: &'static ExperimentInfo,
     declared: Arc<Declared>,
 }
 
-impl Experiment for OwnExperiment {
+impl Experiment for CustomExperiment {
     fn info(&self) -> &'static ExperimentInfo {
         self.info
     }
 
     fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::OwnWorkload::new(&self.declared, cell, dataset)?))
+        Ok(Box::new(workload::CustomCell::new(&self.declared, cell, dataset)?))
     }
 }
 
 /// The experiments that were made so far: few, and kept for as long as the program lives, as built-in ones are.
-static MADE: Mutex<Vec<&'static OwnExperiment>> = Mutex::new(Vec::new());
+static MADE: Mutex<Vec<&'static CustomExperiment>> = Mutex::new(Vec::new());
 
-fn find_made(own: &OwnWorkload) -> Option<&'static OwnExperiment> {
+fn find_made(source: &CustomWorkload) -> Option<&'static CustomExperiment> {
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.iter().find(|made| made.made_of == *own).copied()
+    made.iter().find(|made| made.source == *source).copied()
 }
 
 /// The experiment that a workload's files describe.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the file, the place in it and what is wrong there.
-pub fn experiment(own: &OwnWorkload) -> Result<&'static dyn Experiment> {
-    if let Some(made) = find_made(own) {
+pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
+    if let Some(made) = find_made(source) {
         return Ok(made);
     }
-    let Described { name, question, about, declared } = match own.language {
-        Language::Toml => read::read(own)?,
-        Language::Pgbench => script::read(own)?,
+    let Described { name, question, about, declared } = match source.language {
+        Language::Toml => read::read(source)?,
+        Language::Pgbench => script::read(source)?,
     };
     if declared.programs.is_empty() {
         return Err(Error::usage(format!("{name}: there is no transaction")));
@@ -111,8 +111,8 @@ pub fn experiment(own: &OwnWorkload) -> Result<&'static dyn Experiment> {
         chart_axis: "clients",
         published: None,
     }));
-    let made: &'static OwnExperiment =
-        Box::leak(Box::new(OwnExperiment { made_of: own.clone(), info, declared: Arc::new(declared) }));
+    let made: &'static CustomExperiment =
+        Box::leak(Box::new(CustomExperiment { source: source.clone(), info, declared: Arc::new(declared) }));
     MADE.lock().unwrap_or_else(PoisonError::into_inner).push(made);
     Ok(made)
 }
