@@ -116,7 +116,7 @@ fn values_in_the_text_mean_what_they_are(
     all: &Operation,
     rows: &[[Value<'_>; 7]],
 ) {
-    if let Support::No(reason) = subject.driver.literals() {
+    if let Support::No(reason) = subject.driver.capabilities().literals {
         assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is no clause", subject.url);
         let error = session.prepare_literal(all).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);

@@ -70,7 +70,7 @@ pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subjec
     );
     let ping = run(session.as_mut(), &Operation::Ping, &[]).unwrap();
     assert_eq!((ping.rows(), ping.affected()), (0, 0), "{}", subject.url);
-    if let Support::No(reason) = subject.driver.prepared_statements() {
+    if let Support::No(reason) = subject.driver.capabilities().prepared_statements {
         assert!(!reason.is_empty(), "{}", subject.url);
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
     let insert = session.prepare(&insert(&collection)).unwrap();
     let get = session.prepare(&get(&collection, &[1])).unwrap();
     let mut out: Vec<Reply> = (0..DEPTH).map(|_| Reply::new()).collect();
-    if let Support::No(reason) = subject.driver.pipelining() {
+    if let Support::No(reason) = subject.driver.capabilities().pipelining {
         assert!(!reason.is_empty(), "{}", subject.url);
         let error = session.pipeline(&get, &[Value::Text("a")], &mut out[..1]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);

@@ -5,7 +5,7 @@
 
 use crate::collection::Collection;
 use crate::driver::{
-    CacheCounters, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
 };
 use crate::durability::DurabilityClass;
 use crate::error::Result;
@@ -126,20 +126,8 @@ where
         self.inner.supports(operation)
     }
 
-    fn prepared_statements(&self) -> Support {
-        self.inner.prepared_statements()
-    }
-
-    fn literals(&self) -> Support {
-        self.inner.literals()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.inner.pipelining()
-    }
-
-    fn is_application(&self) -> bool {
-        self.inner.is_application()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn endpoint(&self) -> Endpoint {

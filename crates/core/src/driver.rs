@@ -21,30 +21,8 @@ pub trait Driver: Send + Sync {
     /// Whether this database has the operation, natively. Never emulated in silence.
     fn supports(&self, operation: &Operation) -> Support;
 
-    /// Whether an operation can be announced to the server once and executed many times, so that preparing it per
-    /// request and preparing it once are two different things.
-    fn prepared_statements(&self) -> Support;
-
-    /// Whether an operation can be a text in which its parameters stand as literals, made and parsed anew for each
-    /// execution ([`Session::prepare_literal`]). A database without statements has no such text either.
-    fn literals(&self) -> Support {
-        match self.prepared_statements() {
-            Support::Native => {
-                Support::No("this client sends values apart from the statement only".to_owned())
-            }
-            no @ Support::No(_) => no,
-        }
-    }
-
-    /// Whether the protocol lets a client send requests before the answers to earlier ones have come, and the client
-    /// in use does.
-    fn pipelining(&self) -> Support;
-
-    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), and no database: its
-    /// sessions can [`ask`](Session::ask), and it keeps its own data.
-    fn is_application(&self) -> bool {
-        false
-    }
+    /// What this client and protocol can do beside single operations.
+    fn capabilities(&self) -> Capabilities;
 
     /// Where its server listens, for whoever looks what the server's processes do meanwhile.
     fn endpoint(&self) -> Endpoint {
@@ -110,7 +88,7 @@ pub trait Session: Send {
     /// time anew. The answer is the same as that of [`Session::prepare`]'s statement.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Driver::literals`] says no, or where this operation cannot be
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Capabilities::literals`] says no, or where this operation cannot be
     /// said that way.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         let _ = operation;
@@ -129,7 +107,7 @@ pub trait Session: Send {
     /// of all, and one that the server refuses does not take back the others.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Driver::pipelining`] says no. Otherwise the first error
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Capabilities::pipelining`] says no. Otherwise the first error
     /// of any request, after the answers to all have been received: replies of requests that were refused are empty,
     /// the others hold their answers. The session stays usable as after [`Session::execute`].
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
@@ -141,7 +119,7 @@ pub trait Session: Send {
     /// connection is asked nothing more, so that the application may close it.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the target [is none](Driver::is_application);
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the target [is none](Capabilities::is_application);
     /// [`NotFound`](crate::ErrorKind::NotFound) where it has no such page or record; the reason that it gives where it
     /// could not do what was asked, with HTTP's status as code.
     fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
@@ -269,6 +247,70 @@ pub enum Support {
     Native,
     /// It has not; the reason, as a clause: "memcached finds a value by its whole key only".
     No(String),
+}
+
+impl Support {
+    /// Not supported, for this reason, a clause.
+    pub fn no(reason: impl Into<String>) -> Self {
+        Self::No(reason.into())
+    }
+
+    /// The reason why it is not supported.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Native => None,
+            Self::No(reason) => Some(reason),
+        }
+    }
+}
+
+/// What a driver can do beside executing one operation after the other.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// Whether an operation can be announced to the server once and executed many times, so that preparing it for each
+    /// request and preparing it once differ.
+    pub prepared_statements: Support,
+    /// Whether an operation can be a text that holds its parameters as literals ([`Session::prepare_literal`]).
+    pub literals: Support,
+    /// Whether requests can be sent before the answers to earlier ones have come ([`Session::pipeline`]).
+    pub pipelining: Support,
+    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`) and no database: its
+    /// sessions [`ask`](Session::ask) for pages, and it keeps its own data.
+    pub is_application: bool,
+}
+
+impl Capabilities {
+    /// Those of a client that prepares statements and can also write values into their text.
+    pub fn of_sql(pipelining: Support) -> Self {
+        let (prepared_statements, literals) = (Support::Native, Support::Native);
+        Self { prepared_statements, literals, pipelining, is_application: false }
+    }
+
+    /// Those of a database that has no statements; `engine` names it in the reason.
+    pub fn without_statements(engine: &str, pipelining: Support) -> Self {
+        let no = Support::No(format!("{engine} has no statements to prepare"));
+        Self { prepared_statements: no.clone(), literals: no, pipelining, is_application: false }
+    }
+
+    /// The capability of this kind.
+    pub fn get(&self, capability: Capability) -> &Support {
+        match capability {
+            Capability::PreparedStatements => &self.prepared_statements,
+            Capability::Literals => &self.literals,
+            Capability::Pipelining => &self.pipelining,
+        }
+    }
+}
+
+/// A capability that a workload may need of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// [`Capabilities::prepared_statements`].
+    PreparedStatements,
+    /// [`Capabilities::literals`].
+    Literals,
+    /// [`Capabilities::pipelining`].
+    Pipelining,
 }
 
 /// How a session is opened.

@@ -1,7 +1,7 @@
 //! What an experiment is: a question, its axes, and for each cell a [`Workload`] whose transaction the engine runs.
 
 use crate::axis::{AxisInfo, Cell};
-use crate::driver::{Namespace, Session};
+use crate::driver::{Capability, Namespace, Session};
 use crate::error::{Error, Result};
 use crate::figure::Figure;
 use crate::operation::Operation;
@@ -19,7 +19,7 @@ pub trait Experiment: Sync {
     /// cell do not go together, with the reason.
     fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>>;
 
-    /// The work of one cell on a target that is [an application](crate::driver::Driver::is_application): each
+    /// The work of one cell on a target that is [an application](crate::driver::Capabilities::is_application): each
     /// transaction is one page of it.
     ///
     /// # Errors
@@ -100,12 +100,8 @@ pub struct Dataset {
 pub struct Demand {
     /// Every operation that the transaction, the load and the check prepare.
     pub operations: Vec<Operation>,
-    /// Whether the transaction needs statements that can be prepared: a target without them has no such cell.
-    pub prepared_statements: bool,
-    /// Whether the transaction writes its values into the text of its statements.
-    pub literals: bool,
-    /// Whether the transaction sends requests before earlier ones have been answered.
-    pub pipelining: bool,
+    /// What its driver must be able to do beside them: a target without one of these has no such cell.
+    pub capabilities: Vec<Capability>,
     /// The largest single value, in bytes.
     pub value_bytes: u64,
     /// The largest request or answer, values together, in bytes.

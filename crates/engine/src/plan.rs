@@ -113,7 +113,7 @@ pub fn workload(
     axes: &Cell,
 ) -> Result<Box<dyn Workload>> {
     let dataset = dataset(spec, index);
-    if target.driver.is_application() {
+    if target.driver.capabilities().is_application {
         experiment.workload_via(axes, &dataset)
     } else {
         experiment.workload(axes, &dataset)
@@ -150,20 +150,10 @@ pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
     if target.refused.is_some() {
         return target.refused.clone();
     }
-    if demand.prepared_statements
-        && let Support::No(reason) = target.driver.prepared_statements()
-    {
-        return Some(reason);
-    }
-    if demand.literals
-        && let Support::No(reason) = target.driver.literals()
-    {
-        return Some(reason);
-    }
-    if demand.pipelining
-        && let Support::No(reason) = target.driver.pipelining()
-    {
-        return Some(reason);
+    let capabilities = target.driver.capabilities();
+    let missing = demand.capabilities.iter().find_map(|needed| capabilities.get(*needed).refusal());
+    if let Some(reason) = missing {
+        return Some(reason.to_owned());
     }
     for operation in &demand.operations {
         if let Support::No(reason) = target.driver.supports(operation) {

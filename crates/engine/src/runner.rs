@@ -320,7 +320,7 @@ impl Runner<'_> {
     /// an application keeps its own data, and has one house.
     pub(crate) fn slot(&self, cell: &CellRecord) -> usize {
         let own = cell.repeat && self.spec.turn_ns.is_some();
-        if own && !self.targets[cell.target].driver.is_application() {
+        if own && !self.targets[cell.target].driver.capabilities().is_application {
             self.targets.len()
         } else {
             cell.target

@@ -59,6 +59,7 @@ impl Experiment for BindParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::driver::Capability;
 
     fn demand(bind: &str) -> kurabe_core::experiment::Demand {
         let cell = INFO.baseline(&[("bind", bind)]).unwrap();
@@ -71,8 +72,8 @@ mod tests {
     fn every_way_needs_statements_and_one_needs_literals() {
         for (bind, literals) in [("once", false), ("per-request", false), ("literal", true)] {
             let demand = demand(bind);
-            assert!(demand.prepared_statements, "{bind}");
-            assert_eq!(demand.literals, literals, "{bind}");
+            assert!(demand.capabilities.contains(&Capability::PreparedStatements), "{bind}");
+            assert_eq!(demand.capabilities.contains(&Capability::Literals), literals, "{bind}");
         }
     }
 

@@ -113,6 +113,6 @@ mod tests {
         let new = workload("per-request");
         assert_eq!((new.connection_per_request(), new.pool(), new.demand().connections), (true, None, 102));
         // A database without statements has connections too.
-        assert!(!kept.demand().prepared_statements && !kept.demand().literals);
+        assert!(kept.demand().capabilities.is_empty());
     }
 }

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((active.clients(), active.footprint()), (1_000, Some(Footprint::Clients)));
         assert_eq!(active.demand().connections, 1_002);
         // Databases without statements have connections too; and all cells share their rows.
-        assert!(!idle.demand().prepared_statements && !active.demand().prepared_statements);
+        assert!(idle.demand().capabilities.is_empty() && active.demand().capabilities.is_empty());
         assert_eq!(idle.data(), active.data());
     }
 }

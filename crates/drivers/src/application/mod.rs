@@ -12,7 +12,7 @@ mod several;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::Place;
 use house::ApplicationHouse;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::{Endpoint, Member, Tier};
 use kurabe_core::operation::Operation;
@@ -107,16 +107,12 @@ impl Driver for Application {
         Support::No(format!("an application has pages, and no {}", operation.name()))
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::No("an application has no statements to prepare".to_owned())
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("HTTP's clients await each answer: its pipelining was given up".to_owned())
-    }
-
-    fn is_application(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        let pipelining = Support::no("HTTP's clients await each answer: its pipelining was given up");
+        Capabilities {
+            is_application: true,
+            ..Capabilities::without_statements("an application", pipelining)
+        }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

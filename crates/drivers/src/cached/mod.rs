@@ -10,7 +10,7 @@ mod session;
 
 use house::PairNamespace;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{Endpoint, Member};
@@ -100,20 +100,8 @@ impl Driver for Cached {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        self.store.prepared_statements()
-    }
-
-    fn literals(&self) -> Support {
-        self.store.literals()
-    }
-
-    fn pipelining(&self) -> Support {
-        self.store.pipelining()
-    }
-
-    fn is_application(&self) -> bool {
-        self.store.is_application()
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
     }
 
     fn endpoint(&self) -> Endpoint {

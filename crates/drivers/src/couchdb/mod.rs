@@ -32,7 +32,7 @@ use facts::Kind;
 use house::CouchHouse;
 use http::Client;
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
@@ -98,12 +98,9 @@ impl Driver for CouchDb {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::No("CouchDB has no statements to prepare".to_owned())
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("HTTP's clients await each answer: its pipelining was given up".to_owned())
+    fn capabilities(&self) -> Capabilities {
+        let pipelining = Support::no("HTTP's clients await each answer: its pipelining was given up");
+        Capabilities::without_statements("CouchDB", pipelining)
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -14,7 +14,7 @@ mod value;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
-use kurabe_core::driver::{ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
@@ -192,12 +192,8 @@ impl Driver for Memcached {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::No("memcached has no statements to prepare".to_owned())
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::Native
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::without_statements("memcached", Support::Native)
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

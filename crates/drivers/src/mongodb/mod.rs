@@ -23,7 +23,7 @@ mod writer;
 use crate::info::DriverInfo;
 use config::Config;
 use facts::Deployment;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
@@ -99,12 +99,9 @@ impl Driver for Mongo {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::No("MongoDB has no statements to prepare".to_owned())
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("the mongodb crate awaits each answer before it sends the next request".to_owned())
+    fn capabilities(&self) -> Capabilities {
+        let why = "the mongodb crate awaits each answer before it sends the next request";
+        Capabilities::without_statements("MongoDB", Support::no(why))
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

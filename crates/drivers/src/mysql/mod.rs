@@ -26,7 +26,7 @@ use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
@@ -132,16 +132,8 @@ impl Driver for Mysql {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::Native
-    }
-
-    fn literals(&self) -> Support {
-        Support::Native
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("the MySQL protocol is spoken one command at a time".to_owned())
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_sql(Support::no("the MySQL protocol is spoken one command at a time"))
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

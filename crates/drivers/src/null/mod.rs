@@ -12,7 +12,7 @@ use crate::info::DriverInfo;
 use crate::ours;
 use crate::sql::MARKER;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limits, ServerFacts};
 use kurabe_core::observation::Endpoint;
@@ -95,16 +95,8 @@ impl Driver for Null {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::Native
-    }
-
-    fn literals(&self) -> Support {
-        Support::Native
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::Native
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_sql(Support::Native)
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {

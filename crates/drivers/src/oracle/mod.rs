@@ -20,7 +20,7 @@ mod values;
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
 use crate::sql::SqlNamespace;
 use config::Config;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::operation::Operation;
@@ -93,16 +93,9 @@ impl Driver for Oracle {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::Native
-    }
-
-    fn literals(&self) -> Support {
-        Support::Native
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("the crate oracledb awaits each answer before it sends the next request".to_owned())
+    fn capabilities(&self) -> Capabilities {
+        let why = "the crate oracledb awaits each answer before it sends the next request";
+        Capabilities::of_sql(Support::no(why))
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

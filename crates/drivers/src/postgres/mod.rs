@@ -22,7 +22,7 @@ use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
@@ -99,19 +99,12 @@ impl Driver for Postgres {
         sql::supports(&self.dialect, operation)
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::Native
-    }
-
-    fn literals(&self) -> Support {
-        Support::Native
-    }
-
-    fn pipelining(&self) -> Support {
-        if self.config.wrapped {
-            return Support::No("the postgres crate awaits each answer before the next request".to_owned());
-        }
-        Support::Native
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_sql(if self.config.wrapped {
+            Support::no("the postgres crate awaits each answer before the next request")
+        } else {
+            Support::Native
+        })
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

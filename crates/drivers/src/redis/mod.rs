@@ -29,7 +29,7 @@ use crate::info::{DriverInfo, OptionInfo};
 use config::Config;
 use house::{Collections, RedisHouse};
 use kurabe_core::Result;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
@@ -80,12 +80,8 @@ impl Driver for Redis {
         }
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::No("Redis has no statements to prepare".to_owned())
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::Native
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::without_statements("Redis", Support::Native)
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -18,7 +18,7 @@ use crate::sql::{self, Dialect, Placeholder, SqlNamespace, on_conflict_do_update
 use error::explain;
 use file::Place;
 use kurabe_core::collection::FieldType;
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
+use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::observation::Endpoint;
@@ -181,16 +181,8 @@ impl Driver for Sqlite {
         sql::supports(&DIALECT, operation)
     }
 
-    fn prepared_statements(&self) -> Support {
-        Support::Native
-    }
-
-    fn literals(&self) -> Support {
-        Support::Native
-    }
-
-    fn pipelining(&self) -> Support {
-        Support::No("SQLite is in process: there is no round trip to save".to_owned())
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_sql(Support::no("SQLite is in process: there is no round trip to save"))
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -9,7 +9,7 @@ use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
@@ -187,7 +187,7 @@ impl Workload for CustomCell {
         let parameters = operations.iter().map(Operation::parameters).max().unwrap_or(0) as u64;
         Demand {
             operations,
-            prepared_statements: !self.prepare_once,
+            capabilities: Vec::from_iter((!self.prepare_once).then_some(Capability::PreparedStatements)),
             value_bytes,
             request_bytes: value_bytes.max(REQUEST_BYTES),
             parameters: parameters.max(PARAMETERS),

@@ -8,7 +8,7 @@ use crate::axes;
 use crate::fill::{REQUEST_ROWS, sample};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
-use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
     Checked, Client, Dataset, Demand, Done, ExperimentInfo, Footprint, Transaction, Workload,
 };
@@ -151,11 +151,14 @@ impl Workload for PointWorkload {
         if self.writes {
             operations.push(self.store.update());
         }
+        let needed = [
+            (self.needs_statements, Capability::PreparedStatements),
+            (self.bind == Bind::Literal, Capability::Literals),
+            (self.pipeline > 1, Capability::Pipelining),
+        ];
         Demand {
             operations,
-            prepared_statements: self.needs_statements,
-            literals: self.bind == Bind::Literal,
-            pipelining: self.pipeline > 1,
+            capabilities: needed.into_iter().filter(|(needs, _)| *needs).map(|(_, what)| what).collect(),
             value_bytes: LENGTH as u64,
             request_bytes: row * REQUEST_ROWS,
             parameters: 2 * REQUEST_ROWS,

@@ -9,7 +9,7 @@ use crate::ident::Ident;
 use crate::pieces;
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Namespace, Prepared, Session};
+use kurabe_core::driver::{Capability, Namespace, Prepared, Session};
 use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
@@ -158,9 +158,7 @@ impl Workload for SessionWorkload {
         let value = if self.store.layout == Layout::Rows { stored.min(pieces::PIECE) } else { stored };
         Demand {
             operations: vec![self.store.insert(&self.write_to, rows), self.store.select(&self.read_from)],
-            prepared_statements: !self.prepare_once,
-            literals: false,
-            pipelining: false,
+            capabilities: Vec::from_iter((!self.prepare_once).then_some(Capability::PreparedStatements)),
             value_bytes: value as u64,
             // Each row brings its identifier, number and time, and a few bytes of framing.
             request_bytes: (stored + rows * 72 + 256) as u64,

@@ -194,7 +194,7 @@ fn serve(
     if let Some(why) = &target.refused {
         return Err(Error::unsupported(why.clone()).context(&target.name).into());
     }
-    if target.driver.is_application() {
+    if target.driver.capabilities().is_application {
         return Err(Error::usage(format!("{} is an application already", target.name))
             .hint("name the database behind it")
             .into());

@@ -132,7 +132,7 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 // Enough for the clients of every axis; nothing is loaded.
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
-                    if target.driver.is_application() {
+                    if target.driver.capabilities().is_application {
                         experiment.workload_via(&cell, &dataset)
                     } else {
                         experiment.workload(&cell, &dataset)
@@ -155,7 +155,7 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
             lines.extend(problems.into_iter().map(|found| ("not available", problem(found))));
         }
     }
-    if let Support::No(reason) = target.driver.prepared_statements() {
+    if let Support::No(reason) = target.driver.capabilities().prepared_statements {
         lines.push(("statements", reason));
     }
     lines

@@ -40,7 +40,7 @@ impl First {
     pub(super) fn ask(text: &str) -> Result<Self> {
         let url = TargetUrl::parse(text).map_err(|error| error.context("--join"))?;
         let driver = kurabe_drivers::registry::open(&url).map_err(|error| error.context("--join"))?;
-        if !driver.is_application() {
+        if !driver.capabilities().is_application {
             return Err(
                 Error::usage(format!("--join: {url} is no application")).hint("write http://127.0.0.1:8080")
             );
