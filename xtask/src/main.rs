@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 
 mod apt;
+mod attack;
 mod bench;
 mod ferretdb;
 mod mysql_root;
@@ -26,6 +27,7 @@ type Outcome = Result<(), String>;
 type Chore = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const CHORES: &[Chore] = &[
+    ("attack", "attack this build as hostile servers, clients, disks and users would; --help", attack::run),
     ("bench", "measure again what the documentation claims: overhead, aa, peers", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     ("test", "setup, then all tests of the workspace; arguments go to cargo test", test::run),

@@ -1,0 +1,112 @@
+//! Full disks: runs recorded on a small file system, and output that goes to `/dev/full`.
+//!
+//! Survived: the program ends by 5 with an error that says what is kept, and `show` reads that; with `/dev/full` as its
+//! output it ends by 5 or 0, never by a panic, and the run file holds every trial.
+
+use crate::case::{Case, Outcome};
+use crate::context::{Context, Place};
+use crate::process::{self, Running};
+use crate::random::Random;
+use crate::runfile;
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let single = |kind, attack: fn(&Context, u64) -> Result<Outcome, String>| {
+        Case::single("disk", kind, "null", move |context, seed| {
+            attack(context, seed).unwrap_or_else(Outcome::Skipped)
+        })
+    };
+    vec![single("full", full), single("output", output)]
+}
+
+fn run_args(rounds: &str) -> Vec<&str> {
+    let args = [
+        "run",
+        "session",
+        "null:",
+        "--payload",
+        "1k",
+        "--layout",
+        "blob",
+        "--requests",
+        "100",
+        "--records",
+        "20",
+    ];
+    [&args[..], &["--rounds", rounds, "--no-html", "-q"]].concat()
+}
+
+/// A mounted file system, unmounted with the value.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+fn full(context: &Context, seed: u64) -> Result<Outcome, String> {
+    let place = context.place()?;
+    let size = 32 + Random::new(seed).below(200);
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size={size}k"), "none"])
+        .arg(place.runs())
+        .output()
+        .map_err(|error| format!("mount: {error}"))?;
+    if !mount.status.success() {
+        return Err("a file system can be mounted by root only".to_owned());
+    }
+    let _mounted = Mounted(place.runs());
+    let ran = process::run(&mut place.command(&run_args("400")), LIMIT)?;
+    let complaint = ran.unclean(&[5]).or_else(|| {
+        if ran.errors().len() != 1 {
+            return Some(format!("{} errors: {}", ran.errors().len(), ran.tail()));
+        }
+        shown(&place)
+    });
+    Ok(Outcome::of(complaint.map(|complaint| format!("{size} kB: {complaint}"))))
+}
+
+/// That the run is shown, where one could be begun.
+fn shown(place: &Place) -> Option<String> {
+    if runfile::trials(&place.runs()).is_empty() {
+        return None;
+    }
+    let shown = process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
+    shown.unclean(&[0]).map(|complaint| format!("show: {complaint}"))
+}
+
+fn output(context: &Context, seed: u64) -> Result<Outcome, String> {
+    let place = context.place()?;
+    let mut random = Random::new(seed);
+    let to_full = |args: &[&str]| -> Result<process::Ran, String> {
+        let full = OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .map_err(|error| format!("/dev/full: {error}"))?;
+        Ok(Running::with_output(&mut place.command(args), Stdio::from(full))?.finish(LIMIT))
+    };
+    let rounds = (1 + random.below(4)).to_string();
+    let ran = to_full(&run_args(&rounds))?;
+    // Two cells for each way to compress and the repeat, two operations.
+    let trials = runfile::trials(&place.runs()).len();
+    let complaint = ran.unclean(&[0, 5]).or_else(|| (trials == 0).then(|| "no trial is recorded".to_owned()));
+    if complaint.is_some() {
+        return Ok(Outcome::of(complaint));
+    }
+    let formats: [&[&str]; 5] = [
+        &["show", "last"],
+        &["report", "--format", "md"],
+        &["report", "--format", "json"],
+        &["report", "--format", "csv"],
+        &["report", "--output", "/dev/full"],
+    ];
+    let args = *random.pick(&formats);
+    let complaint = to_full(args)?.unclean(&[5]).map(|complaint| format!("{}: {complaint}", args.join(" ")));
+    Ok(Outcome::of(complaint.or_else(|| shown(&place))))
+}

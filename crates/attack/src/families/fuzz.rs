@@ -1,0 +1,29 @@
+//! Answers of real servers with bytes flipped, cut off, doubled, put in and out of order, at every phase.
+//!
+//! Survived: as [`super::tarpit`]. Where the change meets a value, the trial fails; where it meets what has no meaning, the
+//! run may be right.
+
+use crate::case::{Case, Outcome};
+use crate::context::Context;
+use crate::families::ENGINES;
+use crate::families::hostile::{judge, meet};
+use crate::random::Random;
+use crate::relay::hostile::How;
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let case = |engine| {
+        Case::single("fuzz", "bytes", engine, move |context, seed| {
+            attack(context, engine, seed).unwrap_or_else(Outcome::Skipped)
+        })
+        .waiting()
+    };
+    ENGINES.into_iter().map(case).collect()
+}
+
+fn attack(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
+    let server = context.waiting_server(engine)?;
+    let mut random = Random::new(seed);
+    let how = How::Mutated(random.number());
+    Ok(judge(&meet(context, server, &mut random, how)?))
+}

@@ -1,0 +1,200 @@
+//! Odd clients of `kurabe app`: floods, slow ones, bad and huge heads, wrong methods, half closes, resets.
+//!
+//! Survived: meanwhile and afterwards right requests are answered with 200 within 10 s, its memory's peak stays within 64 MB of
+//! what it was before, and at Ctrl-C it ends by a documented code within 10 s.
+
+use crate::case::{Case, Outcome};
+use crate::context::Context;
+use crate::process::{self, Running};
+use crate::random::Random;
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const GROWTH_KB: u64 = 64 * 1024;
+/// Tries of one application.
+const BATCH: usize = 20;
+
+/// What an odd client does, while it is kept.
+type Odd = fn(u16, &mut Random) -> std::io::Result<Vec<TcpStream>>;
+
+const KINDS: [(&str, Odd); 7] = [
+    ("flood", flood),
+    ("slow", slow),
+    ("head", head),
+    ("huge-head", huge),
+    ("method", method),
+    ("half-close", half),
+    ("many", many),
+];
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let case = |(kind, odd): (&'static str, Odd)| Case {
+        family: "http",
+        kind: kind.to_owned(),
+        target: "app".to_owned(),
+        batch: BATCH,
+        waits: false,
+        attack: Box::new(move |context, seed, tries| {
+            attack(context, odd, seed, tries).unwrap_or_else(|why| vec![Outcome::Failed(why)])
+        }),
+    };
+    KINDS.into_iter().map(case).collect()
+}
+
+fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Outcome>, String> {
+    let place = context.place()?;
+    let mut random = Random::new(seed);
+    let target = *random.pick(&["null:", "sqlite:"]);
+    let mut running = Running::start(&mut place.command(&["app", target, "--listen", "127.0.0.1:0"]))?;
+    let began = Instant::now();
+    let port = loop {
+        let said = running.said(0) + &running.said(1);
+        if let Some(port) = said.split("http://").skip(1).find_map(|rest| {
+            crate::server::port_of(&format!("http://{}", rest.lines().next()?.split([' ', ',']).next()?))
+        }) {
+            break port;
+        }
+        if running.ended() || began.elapsed() > Duration::from_secs(40) {
+            return Err(format!("kurabe app did not start: {said}"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let mut outcomes = Vec::new();
+    let mut kept = Vec::new();
+    ask(port)?;
+    let before = process::peak_kb(running.pid());
+    for _ in 0..tries {
+        // It may be refused in the middle.
+        kept.extend(odd(port, &mut random).unwrap_or_default());
+        let grown = process::peak_kb(running.pid()).saturating_sub(before);
+        let complaint = ask(port)
+            .err()
+            .or_else(|| (grown > GROWTH_KB).then(|| format!("memory grew by {} MB", grown / 1024)));
+        outcomes.push(Outcome::of(complaint));
+        if kept.len() > 100 {
+            kept.clear();
+        }
+    }
+    running.signal(Signal::INT);
+    let asked = running.age();
+    let ran = running.finish(asked + PATIENCE);
+    if let (Some(complaint), Some(last)) = (ran.unclean(&[0, 130]), outcomes.last_mut()) {
+        *last = Outcome::Failed(format!("at Ctrl-C: {complaint}"));
+    }
+    Ok(outcomes)
+}
+
+/// A right request is answered.
+fn ask(port: u16) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("a right request: {error}");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").map_err(failed)?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).map_err(failed)?;
+    let first = said.lines().next().unwrap_or_default();
+    if first.starts_with("HTTP/1.1 200") {
+        Ok(())
+    } else {
+        Err(format!("a right request was answered '{first}'"))
+    }
+}
+
+fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    Ok(stream)
+}
+
+/// Thousands of requests whose answers are not read.
+fn flood(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let mut stream = connect(port)?;
+    let requests = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n".repeat(500);
+    for _ in 0..=random.below(20) {
+        if stream.write_all(&requests).is_err() {
+            break;
+        }
+    }
+    Ok(vec![stream])
+}
+
+/// A request that is never finished.
+fn slow(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let request = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let mut stream = connect(port)?;
+        stream.write_all(&request[..random.below(request.len())])?;
+        streams.push(stream);
+    }
+    Ok(streams)
+}
+
+/// Bytes that are no head, or nearly one.
+fn head(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let mut bytes = b"GET /kv/read HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n".to_vec();
+    for _ in 0..=random.below(6) {
+        let at = random.below(bytes.len());
+        bytes[at] = random.number() as u8;
+    }
+    let mut stream = connect(port)?;
+    stream.write_all(&bytes)?;
+    Ok(vec![stream])
+}
+
+/// A head without an end.
+fn huge(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let mut stream = connect(port)?;
+    let start: &[&[u8]] = &[b"GET /", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: a\r\n"];
+    stream.write_all(start[random.below(start.len())])?;
+    let line: &[&[u8]] = &[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"];
+    let block = line[random.below(line.len())].repeat(2_000);
+    for _ in 0..100 {
+        if stream.write_all(&block).is_err() {
+            break;
+        }
+    }
+    Ok(vec![stream])
+}
+
+/// Methods, versions and bodies that are not served.
+fn method(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let requests: &[&[u8]] = &[
+        b"POST /kv/write HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /kv/write HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+        b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /kv/read?key=%00%ff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /kv/read HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    ];
+    let mut stream = connect(port)?;
+    stream.write_all(requests[random.below(requests.len())])?;
+    Ok(vec![stream])
+}
+
+/// Clients that end their half, or reset, before or after they asked.
+fn half(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    let request = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n";
+    for _ in 0..50 {
+        let mut stream = connect(port)?;
+        stream.write_all(&request[..random.below(request.len() + 1)])?;
+        if random.below(2) == 0 {
+            stream.shutdown(Shutdown::Write)?;
+        }
+        // Dropped with an answer that is not read: a reset.
+    }
+    Ok(Vec::new())
+}
+
+/// Connections that say nothing.
+fn many(port: u16, _: &mut Random) -> std::io::Result<Vec<TcpStream>> {
+    (0..50).map(|_| connect(port)).collect()
+}

@@ -1,0 +1,161 @@
+//! `kill -9` of the server, of the program, of the supervisor, at random moments.
+//!
+//! Survived: nothing of the attack is left (no process, and no folder that the next start does not remove); the run file is
+//! whole up to its last trial, so that `show` reads it and `resume` goes on; a run that lost its server ends by 4 or 3 within
+//! 60 s, unless it had ended before.
+
+use crate::case::{Case, Outcome};
+use crate::context::{Context, Place};
+use crate::process::{self, Running};
+use crate::random::Random;
+use crate::runfile;
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+/// The targets: an embedded database, and servers that start quickly.
+const TARGETS: [&str; 4] = ["sqlite", "redis", "memcached", "postgres"];
+/// How long a run may take that lost its server.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long what is left may take to go.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for target in TARGETS {
+        for kind in ["program", "server", "supervisor"] {
+            if target == "sqlite" && kind != "program" {
+                continue;
+            }
+            cases.push(Case::single("kill", kind, target, move |context, seed| {
+                attack(context, target, kind, seed).unwrap_or_else(Outcome::Skipped)
+            }));
+        }
+    }
+    cases
+}
+
+fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
+    let mut random = Random::new(seed);
+    let place = context.place()?;
+    let url = if target == "sqlite" { "sqlite:".to_owned() } else { format!("up:{target}") };
+    let rounds = (20 + random.below(100)).to_string();
+    let args = [
+        "run",
+        "session",
+        &url,
+        "--payload",
+        "1k",
+        "--layout",
+        "blob",
+        "--requests",
+        "60",
+        "--records",
+        "20",
+    ];
+    let args = [&args[..], &["--rounds", &rounds, "--no-html", "-q"]].concat();
+    let mut running = Running::start(&mut place.command(&args))?;
+    // From its start to some trials later.
+    let moment = Duration::from_millis(random.number() % 4_000);
+    let began = Instant::now();
+    while began.elapsed() < moment && !running.ended() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut hit = !running.ended();
+    if kind == "program" {
+        running.signal(Signal::KILL);
+    } else {
+        let below = process::descendants(running.pid());
+        let victim = below.iter().copied().find(|pid| is_supervisor(*pid) == (kind == "supervisor"));
+        hit &= victim.is_some();
+        if let Some(pid) = victim {
+            process::send(pid, Signal::KILL);
+        }
+    }
+    if !hit {
+        let ran = running.finish(LIMIT);
+        return Ok(Outcome::of(ran.unclean(&[0]).map(|why| format!("before it was killed: {why}"))));
+    }
+    let ran = running.finish(LIMIT + began.elapsed());
+    if kind != "program"
+        && let Some(complaint) = ran.unclean(&[0, 3, 4])
+    {
+        return Ok(Outcome::Failed(format!("killed after {moment:?}: {complaint}")));
+    }
+    let complaint = left(&place).or_else(|| whole(&place, target, kind, &mut random));
+    Ok(Outcome::of(complaint.map(|complaint| format!("killed after {moment:?}: {complaint}"))))
+}
+
+fn is_supervisor(pid: u32) -> bool {
+    // The program itself, under another name for its first argument.
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&line).into_owned();
+    let mut words = text.split('\0');
+    words.next().is_some_and(|word| word.ends_with("kurabe"))
+}
+
+/// What is left of an attack once the program has ended, and started and ended once more.
+pub fn left(place: &Place) -> Option<String> {
+    let mark = place.path().display().to_string();
+    let until = Instant::now() + PATIENCE;
+    let mut processes = process::with_environment(&mark);
+    while !processes.is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+        processes = process::with_environment(&mark);
+    }
+    if !processes.is_empty() {
+        let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let names: Vec<String> = processes.iter().map(|pid| format!("{pid} {}", name(pid).trim())).collect();
+        for pid in processes {
+            process::send(pid, Signal::KILL);
+        }
+        return Some(format!("processes are left: {}", names.join(", ")));
+    }
+    if files(place).is_empty() {
+        return None;
+    }
+    // A later start may remove what a killed one could not.
+    let args = [
+        "run",
+        "point-read",
+        "sqlite:",
+        "--rounds",
+        "1",
+        "--requests",
+        "10",
+        "--records",
+        "10",
+        "--no-html",
+        "-q",
+    ];
+    let mut command = place.command(&args);
+    command.env("KURABE_RUNS", place.home());
+    let ran = process::run(&mut command, LIMIT).ok()?;
+    if let Some(complaint) = ran.unclean(&[0]) {
+        return Some(format!("a later start: {complaint}"));
+    }
+    let files = files(place);
+    (!files.is_empty()).then(|| format!("files are left after a later start: {}", files.join(", ")))
+}
+
+/// What is in the folder for temporary files: locks that nobody holds are no data.
+fn files(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.temporary()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// That the run file is read, and that the run goes on where it can.
+fn whole(place: &Place, target: &str, kind: &str, random: &mut Random) -> Option<String> {
+    runfile::find(&place.runs())?;
+    let known = runfile::trials(&place.runs()).len();
+    let shown = process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
+    if let Some(complaint) = shown.unclean(&[0]) {
+        return Some(format!("show, with {known} trials: {complaint}"));
+    }
+    // Going on takes as long as the run: not each time.
+    if target != "sqlite" || kind != "program" || random.below(4) > 0 {
+        return None;
+    }
+    let resumed = process::run(&mut place.command(&["resume", "last", "--no-html", "-q"]), 2 * LIMIT).ok()?;
+    resumed.unclean(&[0]).map(|complaint| format!("resume: {complaint}")).or_else(|| left(place))
+}

@@ -1,0 +1,279 @@
+//! A relay that lies once in each trial, between the program and a real server.
+//!
+//! Survived: the trial that was lied to is recorded as failed, or the run ends by a documented code without it. `control` lies
+//! nothing: every trial must be measured. A lie counts only where the relay told it. `load-drop` and `load-flip` lie while
+//! the store is filled: then any trial may be the one that fails, but one must.
+
+use crate::case::{Case, Outcome};
+use crate::context::Context;
+use crate::families::ENGINES;
+use crate::process::{self, Ran};
+use crate::random::Random;
+use crate::relay::lie::Lie;
+use crate::relay::{Known, Plan, Relay};
+use crate::runfile::{self, Trial};
+use std::time::Duration;
+
+/// A way to use a database, and which lies can be told of it.
+struct Workload {
+    name: &'static str,
+    args: &'static [&'static str],
+    writes: bool,
+}
+
+const WORKLOADS: [Workload; 6] = [
+    Workload { name: "point-write", args: &["run", "point-write"], writes: true },
+    Workload { name: "point-read", args: &["run", "point-read"], writes: false },
+    Workload {
+        name: "session write",
+        args: &[
+            "run",
+            "session",
+            "--operation",
+            "write",
+            "--payload",
+            "1k",
+            "--layout",
+            "blob",
+            "--compress",
+            "none",
+        ],
+        writes: true,
+    },
+    Workload {
+        name: "session read",
+        args: &[
+            "run",
+            "session",
+            "--operation",
+            "read",
+            "--payload",
+            "1k",
+            "--layout",
+            "blob",
+            "--compress",
+            "none",
+        ],
+        writes: false,
+    },
+    Workload {
+        name: "kv write",
+        args: &["run", "kv", "--operation", "write", "--clients", "2"],
+        writes: true,
+    },
+    Workload {
+        name: "kv read",
+        args: &["run", "kv", "--operation", "read", "--clients", "2"],
+        writes: false,
+    },
+];
+
+/// Engines that can be reached through a well-known crate too.
+const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
+/// Trials of one run at most.
+const BATCH: usize = 50;
+/// So often a run is made again because no lie could be told in it.
+const AGAIN: usize = 3;
+/// How long a run may take, and each of its trials on top.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for engine in ENGINES {
+        for lie in Lie::ALL {
+            cases.push(case(engine, lie.name(), BATCH, move |context, seed, tries| {
+                tell(context, engine, lie, seed, tries)
+            }));
+        }
+        cases.push(case(engine, "control", BATCH, move |context, seed, tries| {
+            control(context, engine, seed, tries)
+        }));
+        for (kind, lie) in [("load-drop", Lie::Drop), ("load-flip", Lie::FlipRequest)] {
+            cases.push(case(engine, kind, 1, move |context, seed, _| load(context, engine, lie, seed)));
+        }
+    }
+    cases
+}
+
+fn case(
+    engine: &str,
+    kind: &str,
+    batch: usize,
+    attack: impl Fn(&Context, u64, usize) -> Result<Vec<Outcome>, String> + Send + Sync + 'static,
+) -> Case {
+    let attack = move |context: &Context, seed, tries| {
+        attack(context, seed, tries).unwrap_or_else(|why| vec![Outcome::Skipped(why)])
+    };
+    Case {
+        family: "liar",
+        kind: kind.to_owned(),
+        target: engine.to_owned(),
+        batch,
+        waits: false,
+        attack: Box::new(attack),
+    }
+}
+
+/// What a run through the relay gave.
+struct Lied {
+    ran: Ran,
+    trials: Vec<Trial>,
+    told: Vec<crate::relay::Told>,
+    seen: Vec<(String, u64)>,
+    known: Known,
+    what: String,
+}
+
+/// How a run is lied to: whether at once, after what is known; its seed and rounds.
+struct How {
+    at_once: bool,
+    known: Known,
+    seed: u64,
+    rounds: usize,
+}
+
+impl How {
+    fn new(seed: u64, rounds: usize) -> Self {
+        Self { at_once: false, known: Known::new(), seed, rounds }
+    }
+}
+
+fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: How) -> Result<Lied, String> {
+    let How { at_once, known, seed, rounds } = how;
+    let server = context.server(engine)?;
+    let _alone = server.alone();
+    server.empty();
+    let place = context.place()?;
+    let plan = Plan { scheme: server.scheme().to_owned(), port: server.port, lie, at_once, seed, known };
+    let relay = Relay::start(plan, &place.runs()).map_err(|error| error.to_string())?;
+    let mut url = server.through(relay.port());
+    if engine == "mongodb" {
+        // A late write makes its collection again, which is then nobody's.
+        url.push_str(&(seed % 1_000).to_string());
+    }
+    let driver = WITH_DRIVER.contains(&engine) && Random::new(seed ^ 0xd).below(3) == 0;
+    if driver {
+        url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
+    }
+    let (rounds, seed) = (rounds.to_string(), (seed % 1_000_000).to_string());
+    let mut args = of.args.to_vec();
+    args.extend([url.as_str(), "--rounds", &rounds, "--requests", "60", "--records", "50", "--seed", &seed]);
+    args.extend(["--no-html", "-q"]);
+    let limit = LIMIT + Duration::from_millis(500) * rounds.parse().unwrap_or(1);
+    let ran = process::run(&mut place.command(&args), limit)?;
+    let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });
+    Ok(Lied {
+        ran,
+        trials: runfile::trials(&place.runs()),
+        told: relay.told(),
+        seen: relay.seen(),
+        known: relay.known(),
+        what,
+    })
+}
+
+fn tell(
+    context: &Context,
+    engine: &'static str,
+    lie: Lie,
+    seed: u64,
+    tries: usize,
+) -> Result<Vec<Outcome>, String> {
+    let suited: Vec<&Workload> = WORKLOADS
+        .iter()
+        .filter(|workload| match lie {
+            Lie::Drop | Lie::Late | Lie::FlipRequest => workload.writes,
+            // CouchDB's writes read the revision that they replace, and the server refuses a wrong one.
+            Lie::OtherKey | Lie::FlipAnswer if engine == "couchdb" => !workload.writes,
+            Lie::Older => workload.name == "point-write" && engine != "couchdb",
+            Lie::OtherKey | Lie::FlipAnswer => !workload.writes || workload.name == "point-write",
+            Lie::Twice | Lie::AnswerTwice => true,
+        })
+        .collect();
+    if suited.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut random = Random::new(seed);
+    let mut outcomes = Vec::new();
+    let mut last = None;
+    for attempt in 0..AGAIN {
+        let workload = *random.pick(&suited);
+        let rounds = (tries - outcomes.len()).div_ceil(2).max(if lie == Lie::Older { 2 } else { 1 });
+        let lied =
+            run(context, engine, Some(lie), workload, How::new(seed.wrapping_add(attempt as u64), rounds))?;
+        let hung = lied.ran.unclean(&[0, 3, 4, 5]);
+        for told in &lied.told {
+            let outcome = match lied.trials.get(told.trial) {
+                Some(Trial::Measured | Trial::Disturbed) => Outcome::Failed(format!(
+                    "{}: trial {} was lied to ({}) and has figures",
+                    lied.what, told.trial, told.what
+                )),
+                _ => Outcome::of(hung.as_ref().map(|why| format!("{}: {why}", lied.what))),
+            };
+            outcomes.push(outcome);
+        }
+        if outcomes.len() >= tries {
+            break;
+        }
+        last = Some(lied);
+    }
+    outcomes.truncate(tries);
+    if outcomes.is_empty() {
+        outcomes.extend(last.as_ref().map(untold));
+    }
+    Ok(outcomes)
+}
+
+/// What is said where a run came to no request that could be lied about.
+fn untold(lied: &Lied) -> Outcome {
+    let seen = format!("{:?}", lied.seen).chars().take(300).collect::<String>();
+    Outcome::Skipped(format!(
+        "no lie could be told; {}, {} trials: {}; {seen}",
+        lied.what,
+        lied.trials.len(),
+        lied.ran.tail()
+    ))
+}
+
+fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> Result<Vec<Outcome>, String> {
+    let workload = Random::new(seed).pick(&WORKLOADS).args;
+    let workload = WORKLOADS.iter().find(|known| known.args == workload).unwrap_or(&WORKLOADS[0]);
+    let lied = run(context, engine, None, workload, How::new(seed, tries.div_ceil(2)))?;
+    let mut outcomes: Vec<Outcome> = lied
+        .trials
+        .iter()
+        .map(|trial| match trial {
+            Trial::Failed(reason) => {
+                Outcome::Failed(format!("{}: nothing was lied, and: {reason}", lied.what))
+            }
+            _ => Outcome::Survived,
+        })
+        .collect();
+    outcomes.truncate(tries);
+    if outcomes.is_empty() {
+        outcomes.push(Outcome::Failed(format!("{}: no trial came out: {}", lied.what, lied.ran.tail())));
+    }
+    Ok(outcomes)
+}
+
+fn load(context: &Context, engine: &'static str, lie: Lie, seed: u64) -> Result<Vec<Outcome>, String> {
+    let reads: Vec<&Workload> = WORKLOADS.iter().filter(|workload| !workload.writes).collect();
+    let workload = *Random::new(seed).pick(&reads);
+    // What is acknowledged without being done needs an answer that was seen once.
+    let known = if lie == Lie::Drop {
+        run(context, engine, None, workload, How::new(seed, 1))?.known
+    } else {
+        Known::new()
+    };
+    let lied = run(context, engine, Some(lie), workload, How { at_once: true, known, ..How::new(seed, 1) })?;
+    if lied.told.is_empty() {
+        return Ok(vec![untold(&lied)]);
+    }
+    let complaint = lied.ran.unclean(&[3, 4, 5]).or_else(|| {
+        let first = lied.told.first().map(|told| told.trial);
+        let all = lied.trials.iter().skip(first.unwrap_or(0)).all(|trial| *trial == Trial::Measured);
+        all.then(|| format!("{}: every trial has figures", lied.what))
+    });
+    Ok(vec![Outcome::of(complaint)])
+}

@@ -1,0 +1,44 @@
+//! The families of attacks: a file and a line each.
+
+use crate::case::Case;
+
+mod disk;
+mod foreign;
+mod fuzz;
+mod hostile;
+mod http;
+mod kill;
+mod liar;
+mod records;
+mod secrets;
+mod signals;
+mod tarpit;
+
+/// A family of attacks.
+pub struct Family {
+    /// Its name, for `--only`.
+    pub name: &'static str,
+    /// Tries of all its cases together, with `--quick`.
+    pub quick: usize,
+    /// Tries of all its cases together, without.
+    pub full: usize,
+    /// Its cases.
+    pub cases: fn() -> Vec<Case>,
+}
+
+/// All families.
+pub const FAMILIES: &[Family] = &[
+    Family { name: "liar", quick: 77, full: 2_464, cases: liar::cases },
+    Family { name: "tarpit", quick: 24, full: 240, cases: tarpit::cases },
+    Family { name: "fuzz", quick: 35, full: 700, cases: fuzz::cases },
+    Family { name: "kill", quick: 10, full: 100, cases: kill::cases },
+    Family { name: "disk", quick: 8, full: 60, cases: disk::cases },
+    Family { name: "signals", quick: 14, full: 84, cases: signals::cases },
+    Family { name: "secrets", quick: 26, full: 130, cases: secrets::cases },
+    Family { name: "foreign", quick: 34, full: 170, cases: foreign::cases },
+    Family { name: "http", quick: 28, full: 420, cases: http::cases },
+    Family { name: "records", quick: 60, full: 660, cases: records::cases },
+];
+
+/// The engines of which servers are started.
+pub const ENGINES: [&str; 7] = ["mysql", "mariadb", "postgres", "redis", "memcached", "couchdb", "mongodb"];

@@ -1,0 +1,126 @@
+//! Run files that were changed: flipped bits, other numbers, lines doubled, removed, out of order, torn.
+//!
+//! Survived: `show`, `report` and `resume` refuse the file with code 5, or say that it is damaged or not complete; never are
+//! figures given as if nothing were wrong.
+
+use crate::case::{Case, Outcome};
+use crate::context::Context;
+use crate::process;
+use crate::random::Random;
+use crate::runfile;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const KINDS: [&str; 6] = ["bit", "number", "duplicate", "removed", "order", "torn"];
+
+/// The run file that is damaged, made once, and its folder's name.
+static WHOLE: Mutex<Option<(String, String)>> = Mutex::new(None);
+
+/// The cases of this family.
+pub fn cases() -> Vec<Case> {
+    let case = |kind| {
+        Case::single("records", kind, "runs", move |context, seed| {
+            attack(context, kind, seed).unwrap_or_else(Outcome::Skipped)
+        })
+    };
+    KINDS.into_iter().map(case).collect()
+}
+
+fn whole(context: &Context) -> Result<(String, String), String> {
+    let mut known = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.as_ref() {
+        return Ok(known.clone());
+    }
+    let place = context.place()?;
+    let args = ["run", "session", "null:", "--payload", "1k", "--layout", "blob", "--compress", "none,lz4"];
+    let args =
+        [&args[..], &["--requests", "100", "--records", "20", "--rounds", "3", "--no-html", "-q"]].concat();
+    if let Some(why) = process::run(&mut place.command(&args), LIMIT)?.unclean(&[0]) {
+        return Err(why);
+    }
+    let file = runfile::find(&place.runs()).ok_or("no run file")?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let name = file.parent().and_then(|folder| folder.file_name()).ok_or("no run folder")?;
+    Ok(known.insert((text, name.to_string_lossy().into_owned())).clone())
+}
+
+fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
+    let mut random = Random::new(seed);
+    let (text, name) = whole(context)?;
+    let damaged = damaged(&text, kind, &mut random);
+    if damaged == text.as_bytes() {
+        return Err("nothing was changed".to_owned());
+    }
+    let place = context.place()?;
+    let folder = place.runs().join(name);
+    std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
+    let file = folder.join("run.jsonl");
+    let commands: [&[&str]; 5] = [
+        &["show", "last"],
+        &["report", "--format", "json"],
+        &["report", "--format", "md"],
+        &["report", "--format", "csv"],
+        &["resume", "last", "--no-html", "-q"],
+    ];
+    let args = *random.pick(&commands);
+    std::fs::write(&file, &damaged).map_err(|error| error.to_string())?;
+    let ran = process::run(&mut place.command(args), LIMIT)?;
+    let complaint = ran.unclean(&[0, 5]).or_else(|| {
+        let said = ran.all().to_lowercase();
+        let words = [
+            "damaged",
+            "not complete",
+            "\"complete\": false",
+            "\"complete\":false",
+            "incomplete",
+            "torn",
+            "checksum",
+        ];
+        let told = words.iter().any(|word| said.contains(word));
+        // A run that went on is a run that was not complete, and says so by going on.
+        let went_on =
+            args[0] == "resume" && ["torn", "removed"].contains(&kind) && !said.contains("complete");
+        (ran.code == Some(0) && !told && !went_on).then(|| "accepted in silence".to_owned())
+    });
+    Ok(Outcome::of(complaint.map(|why| format!("{}: {why}", args.join(" ")))))
+}
+
+fn damaged(text: &str, kind: &str, random: &mut Random) -> Vec<u8> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    match kind {
+        "bit" => {
+            let mut bytes = text.as_bytes().to_vec();
+            let at = random.below(bytes.len() - 1);
+            bytes[at] ^= 1 << random.below(8);
+            return bytes;
+        }
+        "number" => {
+            let mut bytes = text.as_bytes().to_vec();
+            let digits: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
+            let at = *random.pick(&digits);
+            bytes[at] = b'1' + (bytes[at] - b'0') % 9;
+            return bytes;
+        }
+        "torn" => {
+            let at = 1 + random.below(text.len() - 2);
+            return text.as_bytes()[..at].to_vec();
+        }
+        "duplicate" => {
+            let at = random.below(lines.len());
+            let to = random.below(lines.len());
+            lines.insert(to, lines[at]);
+        }
+        "removed" => {
+            lines.remove(random.below(lines.len()));
+        }
+        _ => {
+            let (a, b) = (random.below(lines.len()), random.below(lines.len()));
+            lines.swap(a, b);
+        }
+    }
+    let mut bytes = lines.join("\n").into_bytes();
+    bytes.push(b'\n');
+    bytes
+}

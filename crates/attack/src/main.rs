@@ -1,0 +1,94 @@
+//! The program of attacks: see the library's page.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
+
+use kurabe_attack::case::Case;
+use kurabe_attack::context::Context;
+use kurabe_attack::families;
+use kurabe_attack::options::Options;
+use kurabe_attack::runner;
+use kurabe_attack::server::{Server, Starting};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match attack(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn attack(args: &[String]) -> Result<bool, String> {
+    let options = Options::read(args)?;
+    let cases = chosen(&options);
+    if options.list {
+        for (case, tries) in &cases {
+            println!("{:28} {:12} {tries}", case.name(), case.target);
+        }
+        return Ok(true);
+    }
+    if cases.is_empty() {
+        return Err("no attack has these names; --list shows them".to_owned());
+    }
+    let began = Instant::now();
+    let seed = options.seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |since| since.as_secs())
+    });
+    let program = std::fs::canonicalize(&options.program);
+    let program = program.map_err(|error| format!("{}: {error}", options.program.display()))?;
+    let scratch = tempfile::Builder::new().prefix("kurabe-attack-").tempdir();
+    let scratch = scratch.map_err(|error| format!("no folder: {error}"))?;
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(scratch.path(), open).map_err(|error| format!("no folder: {error}"))?;
+    let [servers, waiting] = servers(&program, scratch.path(), &cases);
+    let context = Context { program, scratch: scratch.path().to_owned(), servers, waiting };
+    eprintln!("seed {seed}; servers ready after {} s", began.elapsed().as_secs());
+    let table = runner::run(&context, &cases, seed, |what| {
+        eprintln!("{:>5} s  {what}", began.elapsed().as_secs());
+    });
+    println!(
+        "{}",
+        table.text(|name, target, seed, tries| {
+            format!("cargo xtask attack --only {name} --target {target} --tries {tries} --seed {seed}")
+        })
+    );
+    let (tries, failed) = table.total();
+    println!("{tries} attacks, {failed} failed, in {} s (seed {seed})", began.elapsed().as_secs());
+    Ok(failed == 0 && tries > 0)
+}
+
+/// The cases that were asked for, and how often each is tried.
+fn chosen(options: &Options) -> Vec<(Case, usize)> {
+    let mut chosen = Vec::new();
+    for family in families::FAMILIES {
+        let cases = (family.cases)();
+        let budget = if options.quick { family.quick } else { family.full };
+        let each = options.tries.unwrap_or_else(|| budget.div_ceil(cases.len().max(1)));
+        let wanted = |case: &Case| options.wants(case.family, &case.kind, &case.target);
+        chosen.extend(cases.into_iter().filter(wanted).map(|case| (case, each)));
+    }
+    chosen
+}
+
+/// Starts the servers that the cases name, all at once; those for attacks that wait are others.
+fn servers(program: &Path, folder: &Path, cases: &[(Case, usize)]) -> [Vec<Server>; 2] {
+    let starting = [false, true].map(|waits| {
+        let mut engines: Vec<&str> = Vec::new();
+        for (case, _) in cases.iter().filter(|(case, _)| case.waits == waits) {
+            if families::ENGINES.contains(&case.target.as_str()) && !engines.contains(&case.target.as_str()) {
+                engines.push(&case.target);
+            }
+        }
+        engines.into_iter().map(|engine| Starting::new(program, engine, folder, &[])).collect::<Vec<_>>()
+    });
+    starting.map(|starting| {
+        let ready = starting.into_iter().map(|started| started.and_then(Starting::ready));
+        let report = |server: Result<Server, String>| server.inspect_err(|why| eprintln!("{why}")).ok();
+        ready.filter_map(report).collect()
+    })
+}

@@ -1,0 +1,74 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+/// What `--help` says.
+pub const HELP: &str = "kurabe-attack --program PATH [OPTIONS]
+
+Attacks a kurabe program and counts what it survives. `cargo xtask attack` builds it and this, and runs both.
+
+  --program PATH    the program under attack
+  --quick           300 attacks in some minutes, instead of 5,000 in 40
+  --only NAMES      these families, or kinds of them: liar,tarpit/drip
+  --target NAMES    these targets: postgres,redis
+  --tries N         tries of each line of the table, in place of the families' own
+  --seed N          the seed, which repeats an attack; from the clock where it is not given
+  --list            lists the lines of the table, and attacks nothing";
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The program under attack.
+    pub program: PathBuf,
+    /// Few attacks.
+    pub quick: bool,
+    /// Only these families or kinds; all where empty.
+    pub only: Vec<String>,
+    /// Only these targets; all where empty.
+    pub target: Vec<String>,
+    /// Tries of each case.
+    pub tries: Option<usize>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// Only list.
+    pub list: bool,
+}
+
+impl Options {
+    /// Reads a command line without the program's name.
+    ///
+    /// # Errors
+    /// An option is unknown or has no value.
+    pub fn read(args: &[String]) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().cloned().ok_or_else(|| format!("{word} needs a value"));
+            let names = |text: String| text.split(',').map(str::to_owned).collect();
+            let number =
+                |text: String| text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is no number"));
+            match word.as_str() {
+                "--program" => options.program = value()?.into(),
+                "--quick" => options.quick = true,
+                "--only" => options.only = names(value()?),
+                "--target" => options.target = names(value()?),
+                "--tries" => options.tries = Some(number(value()?)? as usize),
+                "--seed" => options.seed = Some(number(value()?)?),
+                "--list" => options.list = true,
+                "--help" | "-h" => return Err(HELP.to_owned()),
+                other => return Err(format!("no option {other}\n\n{HELP}")),
+            }
+        }
+        if options.program.as_os_str().is_empty() {
+            return Err(format!("--program is missing\n\n{HELP}"));
+        }
+        Ok(options)
+    }
+
+    /// Whether a case was asked for.
+    pub fn wants(&self, family: &str, kind: &str, target: &str) -> bool {
+        let name = format!("{family}/{kind}");
+        let only = self.only.is_empty() || self.only.iter().any(|only| only == family || *only == name);
+        only && (self.target.is_empty() || self.target.iter().any(|wanted| wanted == target))
+    }
+}

@@ -1,0 +1,244 @@
+//! Running the program under attack: with a limit of time, and its memory's peak.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Of what a program prints so much is kept.
+const KEPT: usize = 4 << 20;
+
+/// How a program ended, and what it said.
+#[derive(Debug, Default)]
+pub struct Ran {
+    /// Its exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The most memory that it held, in kilobytes.
+    pub peak_kb: u64,
+    /// Whether it was killed because it did not end.
+    pub hung: bool,
+}
+
+impl Ran {
+    /// Output and errors together.
+    pub fn all(&self) -> String {
+        format!("{}{}", self.out, self.err)
+    }
+
+    /// The last lines of what it said, for people.
+    pub fn tail(&self) -> String {
+        let all = self.all();
+        let lines: Vec<&str> = all.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(3)..].join(" / ");
+        last.chars().take(400).collect()
+    }
+
+    /// What it called an error: warnings are none.
+    pub fn errors(&self) -> Vec<&str> {
+        let told = self.err.lines().filter(|line| line.starts_with("kurabe: "));
+        told.filter(|line| !line.starts_with("kurabe: warning: ")).collect()
+    }
+
+    /// Why it is not a clean end, if it is not: it hung, panicked, or ended by a code that is not one of these.
+    pub fn unclean(&self, codes: &[i32]) -> Option<String> {
+        if self.hung {
+            return Some(format!("did not end within {:.0} s", self.elapsed.as_secs_f64()));
+        }
+        if self.all().contains("panicked at") {
+            return Some(format!("panicked: {}", self.tail()));
+        }
+        match self.code {
+            Some(code) if codes.contains(&code) => None,
+            code => Some(format!("exit {code:?}, documented {codes:?}: {}", self.tail())),
+        }
+    }
+}
+
+/// The thread that reads a pipe, and what it has read.
+type Reader = (JoinHandle<()>, Arc<Mutex<Vec<u8>>>);
+
+/// A program that runs.
+pub struct Running {
+    child: Child,
+    readers: Vec<Reader>,
+    began: Instant,
+    peak_kb: u64,
+}
+
+impl Running {
+    /// Starts a program without input; what it says is read as it comes.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(command: &mut Command) -> Result<Self, String> {
+        Self::with_output(command, Stdio::piped())
+    }
+
+    /// The same, with its standard output somewhere else.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn with_output(command: &mut Command, output: Stdio) -> Result<Self, String> {
+        let spawned = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+        let mut readers = Vec::new();
+        match child.stdout.take() {
+            Some(pipe) => readers.push(read(pipe)),
+            None => readers.push(read(std::io::empty())),
+        }
+        if let Some(pipe) = child.stderr.take() {
+            readers.push(read(pipe));
+        }
+        Ok(Self { child, readers, began: Instant::now(), peak_kb: 0 })
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub fn ended(&mut self) -> bool {
+        self.peak_kb = self.peak_kb.max(peak_kb(self.child.id()));
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// What it has said so far on standard output (0) or standard error (1).
+    pub fn said(&self, stream: usize) -> String {
+        let said = self
+            .readers
+            .get(stream)
+            .map(|(_, said)| said.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        String::from_utf8_lossy(&said.unwrap_or_default()).into_owned()
+    }
+
+    /// How long it has run.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        send(self.child.id(), signal);
+    }
+
+    /// Waits for its end, and kills it after `limit`, counted from its start.
+    pub fn finish(mut self, limit: Duration) -> Ran {
+        let mut hung = false;
+        while !self.ended() {
+            if self.began.elapsed() > limit {
+                hung = true;
+                let _ = self.child.kill();
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let elapsed = self.began.elapsed();
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        // What a process below it holds open does not end: no longer than a second for that.
+        let until = Instant::now() + Duration::from_secs(1);
+        while !self.readers.iter().all(|(thread, _)| thread.is_finished()) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let (out, err) = (self.said(0), self.said(1));
+        Ran { code, out, err, elapsed, peak_kb: self.peak_kb, hung }
+    }
+}
+
+/// Ends what nobody waited for.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run(command: &mut Command, limit: Duration) -> Result<Ran, String> {
+    Ok(Running::start(command)?.finish(limit))
+}
+
+/// Sends a signal to a process that an attack started.
+pub fn send(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn read(mut pipe: impl Read + Send + 'static) -> Reader {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&said);
+    let thread = thread::spawn(move || {
+        let mut piece = [0; 8192];
+        while let Ok(read @ 1..) = pipe.read(&mut piece) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() < KEPT {
+                kept.extend_from_slice(&piece[..read]);
+            }
+        }
+    });
+    (thread, said)
+}
+
+/// The most memory that a process held, in kilobytes.
+pub fn peak_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+/// All processes below one.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let parents = all();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Every process and its parent.
+fn all() -> Vec<(u32, u32)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = line.rsplit_once(") ")?.1.split(' ');
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        (state != "Z").then_some((pid, parent))
+    })
+    .collect()
+}
+
+/// Whether a process is there and not yet a corpse.
+pub fn alive(pid: u32) -> bool {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    line.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Processes whose environment holds this text: those of one attack, wherever their parents went.
+pub fn with_environment(text: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes()) && alive(*pid)
+    };
+    pids.filter(holds).collect()
+}

@@ -1,0 +1,380 @@
+//! A relay on loopback between a client and a real server that tells lies: one of each trial, and it counts them.
+//!
+//! It reads whole requests and whole answers ([`protocol::Protocol`]), one exchange after the other on each connection, so
+//! that it can leave one out, change one or answer by itself with what the server said to an equal request before.
+
+pub mod hostile;
+pub mod lie;
+mod peer;
+pub mod protocol;
+mod protocols;
+mod trials;
+
+use crate::random::Random;
+use lie::Lie;
+use peer::Peer;
+use protocol::{Kind, Protocol, Request};
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use trials::TrialCount;
+
+/// Requests of one class on one connection before a lie is told, at most.
+const MOST_BEFORE: usize = 20;
+/// How long a late write is kept at most.
+const LATEST: Duration = Duration::from_secs(3);
+/// So many first answers are remembered, for older versions.
+const REMEMBERED: usize = 20_000;
+
+/// What a relay does.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The protocol, by the scheme of the server's URL.
+    pub scheme: String,
+    /// The server's port on loopback.
+    pub port: u16,
+    /// The lie; none for a control.
+    pub lie: Option<Lie>,
+    /// Whether the first request of a class is already lied about: the load, which has few of them.
+    pub at_once: bool,
+    /// Seed of what is random.
+    pub seed: u64,
+    /// Answers of an earlier relay ([`Relay::known`]), to acknowledge requests with whose like was not seen yet.
+    pub known: Known,
+}
+
+/// The newest exchange of each class of requests.
+pub type Known = HashMap<String, (Request, Vec<u8>)>;
+
+/// A lie that was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The trial, counted from 0 in the order of the run file.
+    pub trial: usize,
+    /// Of which request.
+    pub what: String,
+}
+
+/// A relay that listens until it is dropped.
+pub struct Relay {
+    port: u16,
+    shared: Arc<Shared>,
+    listener: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    plan: Plan,
+    stop: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    trials: TrialCount,
+    /// Requests of the class, on the connection, before the next lie.
+    before: usize,
+    told: Vec<Told>,
+    /// The newest exchange of each class.
+    newest: Known,
+    /// The first answer of each request.
+    first: HashMap<Vec<u8>, Vec<u8>>,
+    /// How many requests of each class went through.
+    seen: HashMap<String, u64>,
+}
+
+impl Relay {
+    /// Listens on a free port for clients of the server; counts trials by the only run that is recorded below `runs`.
+    ///
+    /// # Errors
+    /// There is no port or thread, or the relay does not speak the protocol.
+    pub fn start(plan: Plan, runs: &Path) -> io::Result<Self> {
+        if protocol::of_scheme(&plan.scheme).is_none() {
+            return Err(io::Error::other(format!("the relay does not speak {}", plan.scheme)));
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        let mut random = Random::new(plan.seed);
+        let before = if plan.at_once { 0 } else { random.below(MOST_BEFORE) };
+        let state = State {
+            random,
+            trials: TrialCount::new(runs),
+            before,
+            told: Vec::new(),
+            newest: plan.known.clone(),
+            first: HashMap::new(),
+            seen: HashMap::new(),
+        };
+        let shared = Arc::new(Shared { plan, stop: AtomicBool::new(false), state: Mutex::new(state) });
+        let accepted = Arc::clone(&shared);
+        let listener = thread::spawn(move || {
+            for client in listener.incoming() {
+                if accepted.stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                let server = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port));
+                if let (Ok(client), Ok(server)) = (client, server) {
+                    let shared = Arc::clone(&accepted);
+                    thread::spawn(move || connection(&shared, &client, &server));
+                }
+            }
+        });
+        Ok(Self { port, shared, listener: Some(listener) })
+    }
+
+    /// Where it listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The lies that were told so far.
+    pub fn told(&self) -> Vec<Told> {
+        self.shared.lock().told.clone()
+    }
+
+    /// The newest exchange of each class.
+    pub fn known(&self) -> Known {
+        self.shared.lock().newest.clone()
+    }
+
+    /// How many requests of each class went through.
+    pub fn seen(&self) -> Vec<(String, u64)> {
+        let mut seen: Vec<_> = self.shared.lock().seen.iter().map(|(class, n)| (class.clone(), *n)).collect();
+        seen.sort();
+        seen
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        // Wakes the thread that listens.
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Notes a lie, and chooses when the next trial is lied to.
+    fn tell(&mut self, trial: usize, request: &Request, at_once: bool) {
+        if self.told.iter().any(|told| told.trial == trial) {
+            return;
+        }
+        let what: String = request.class.chars().take(80).collect();
+        self.told.push(Told { trial, what });
+        self.before = if at_once { 0 } else { self.random.below(MOST_BEFORE) };
+    }
+
+    /// The trial that is to be lied to now, if it was not yet.
+    fn due(&mut self, count: usize) -> Option<usize> {
+        if count < self.before {
+            return None;
+        }
+        let trial = self.trials.now();
+        let told = self.told.iter().any(|told| told.trial == trial);
+        (!told).then_some(trial)
+    }
+
+    /// Flips the lowest bit of a byte of the value in a message; none where there is no value of some length.
+    fn flip(&mut self, protocol: &dyn Protocol, message: &mut [u8]) -> bool {
+        let value = protocol.value(message);
+        if value.len() < 4 {
+            return false;
+        }
+        let at = value.start + value.len() / 4 + self.random.below(value.len() / 2);
+        message[at] ^= 1;
+        true
+    }
+}
+
+fn connection(shared: &Shared, client: &TcpStream, server: &TcpStream) {
+    let _ = client.set_nodelay(true).and(server.set_nodelay(true));
+    let clones = (client.try_clone(), server.try_clone());
+    if let ((Ok(to_client), Ok(to_server)), Some(protocol)) =
+        (clones, protocol::of_scheme(&shared.plan.scheme))
+    {
+        let exchange = Exchange {
+            shared,
+            protocol,
+            client: Peer::new(to_client),
+            server: Peer::new(to_server),
+            counts: HashMap::new(),
+            repeat: None,
+            doubled: None,
+            late: Vec::new(),
+        };
+        exchange.run();
+    }
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
+}
+
+/// One connection, exchange by exchange.
+struct Exchange<'a> {
+    shared: &'a Shared,
+    protocol: Box<dyn Protocol>,
+    client: Peer,
+    server: Peer,
+    /// Requests of each class.
+    counts: HashMap<String, usize>,
+    /// What is sent in place of the next request of its class, and in which trial.
+    repeat: Option<(usize, Request)>,
+    /// An answer that was delivered twice, in which trial: a lie once somebody asks on.
+    doubled: Option<(usize, Request)>,
+    /// Writes that are sent later, and the trial of the first.
+    late: Vec<(usize, Request)>,
+}
+
+impl Exchange<'_> {
+    fn run(mut self) {
+        if self.protocol.handshake(&mut self.client, &mut self.server).is_ok() {
+            while let Ok(Some(request)) = self.protocol.request(&mut self.client) {
+                if self.exchange(request).is_err() {
+                    break;
+                }
+            }
+        }
+        self.send_late();
+    }
+
+    /// Sends what was kept back, once its trial has ended.
+    fn send_late(&mut self) {
+        let began = Instant::now();
+        for (trial, request) in std::mem::take(&mut self.late) {
+            while began.elapsed() < LATEST && self.shared.lock().trials.now() <= trial {
+                thread::sleep(Duration::from_millis(2));
+            }
+            let sent = self.server.send(&request.bytes);
+            let _ = sent.and_then(|()| self.protocol.answer(&request, &mut self.client, &mut self.server));
+        }
+    }
+
+    /// The server's answer to a request.
+    fn ask(&mut self, request: &Request) -> io::Result<Vec<u8>> {
+        self.server.send(&request.bytes)?;
+        self.protocol.answer(request, &mut self.client, &mut self.server)
+    }
+
+    fn exchange(&mut self, request: Request) -> io::Result<()> {
+        if !request.answered {
+            return if self.late.is_empty() { self.server.send(&request.bytes) } else { Ok(()) };
+        }
+        let shared = self.shared;
+        let count = self.counts.entry(request.class.clone()).or_default();
+        *count += 1;
+        let count = *count;
+        *shared.lock().seen.entry(request.class.clone()).or_default() += 1;
+        let at_once = shared.plan.at_once;
+        if let Some((trial, first)) = self.repeat.take()
+            && first.class == request.class
+            && first.bytes != request.bytes
+        {
+            let answer = self.ask(&first)?;
+            let answer = self.protocol.readdress(&answer, &first, &request);
+            shared.lock().tell(trial, &request, at_once);
+            return self.client.send(&answer);
+        }
+        if let Some((trial, doubled)) = self.doubled.take() {
+            shared.lock().tell(trial, &doubled, at_once);
+        }
+        let lie = shared.plan.lie.filter(|lie| lie.concerns(request.kind));
+        let due = lie.and_then(|lie| shared.lock().due(count).map(|trial| (lie, trial)));
+        match due {
+            Some((lie @ (Lie::Drop | Lie::Late), trial)) => {
+                let known = shared.lock().newest.get(&request.class).cloned();
+                if let Some((before, answer)) = known {
+                    let answer = self.protocol.readdress(&answer, &before, &request);
+                    shared.lock().tell(trial, &request, at_once);
+                    if lie == Lie::Late {
+                        self.late.push((trial, request));
+                    }
+                    return self.client.send(&answer);
+                }
+            }
+            Some((Lie::FlipRequest, trial)) => {
+                let mut flipped = request.clone();
+                if shared.lock().flip(&*self.protocol, &mut flipped.bytes) {
+                    let answer = self.ask(&flipped)?;
+                    shared.lock().tell(trial, &request, at_once);
+                    return self.client.send(&answer);
+                }
+            }
+            _ => {}
+        }
+        let answer = self.ask(&request)?;
+        let lied = due.and_then(|(lie, trial)| self.bend(lie, trial, &request, &answer));
+        self.remember(request, &answer);
+        self.client.send(lied.as_ref().unwrap_or(&answer))
+    }
+
+    /// The lie in place of an answer.
+    fn bend(&mut self, lie: Lie, trial: usize, request: &Request, answer: &[u8]) -> Option<Vec<u8>> {
+        let mut state = self.shared.lock();
+        let at_once = self.shared.plan.at_once;
+        let lied = match lie {
+            Lie::Twice => {
+                self.repeat = Some((trial, request.clone()));
+                return None;
+            }
+            Lie::AnswerTwice => {
+                self.doubled = Some((trial, request.clone()));
+                return Some([answer, answer].concat());
+            }
+            Lie::OtherKey => {
+                let (other, known) = state.newest.get(&request.class)?;
+                let known = self.protocol.readdress(known, other, request);
+                if other.bytes == request.bytes || known == answer {
+                    return None;
+                }
+                known
+            }
+            Lie::Older => {
+                let older = state.first.get(&identity(request))?;
+                let older = self.protocol.readdress(older, request, request);
+                if older == answer {
+                    return None;
+                }
+                older
+            }
+            Lie::FlipAnswer => {
+                let mut flipped = answer.to_vec();
+                if !state.flip(&*self.protocol, &mut flipped) {
+                    return None;
+                }
+                flipped
+            }
+            Lie::Drop | Lie::Late | Lie::FlipRequest => return None,
+        };
+        state.tell(trial, request, at_once);
+        Some(lied)
+    }
+
+    fn remember(&self, request: Request, answer: &[u8]) {
+        if request.kind == Kind::Other {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if self.shared.plan.lie == Some(Lie::Older) && state.first.len() < REMEMBERED {
+            state.first.entry(identity(&request)).or_insert_with(|| answer.to_vec());
+        }
+        state.newest.insert(request.class.clone(), (request, answer.to_vec()));
+    }
+}
+
+/// What two requests for the same have in common: on another connection a prepared statement has another number.
+fn identity(request: &Request) -> Vec<u8> {
+    let skipped = request.bytes.get(9..).unwrap_or(&request.bytes);
+    [request.class.as_bytes(), skipped].concat()
+}

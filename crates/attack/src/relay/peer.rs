@@ -1,0 +1,103 @@
+//! One end of a relayed connection: a buffered reader that gives whole messages.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+/// No message of an attack is larger than this.
+const LIMIT: usize = 256 * 1024 * 1024;
+
+/// One end of a relayed connection.
+pub struct Peer {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Peer {
+    /// The end behind this stream.
+    pub fn new(stream: TcpStream) -> Self {
+        Self { stream, buffer: Vec::new(), at: 0 }
+    }
+
+    /// Bytes that have come and were not taken yet.
+    fn waiting(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Waits until this many bytes are there. False where the stream ended before the first of them.
+    ///
+    /// # Errors
+    /// The stream failed, or ended in the middle.
+    pub fn await_bytes(&mut self, count: usize) -> io::Result<bool> {
+        if count > LIMIT {
+            return Err(io::Error::new(ErrorKind::InvalidData, "message too long for the relay"));
+        }
+        while self.waiting().len() < count {
+            let mut piece = [0; 16 * 1024];
+            let read = self.stream.read(&mut piece)?;
+            if read == 0 {
+                let nothing = self.waiting().is_empty();
+                return if nothing { Ok(false) } else { Err(ErrorKind::UnexpectedEof.into()) };
+            }
+            if self.at > 0 {
+                self.buffer.drain(..self.at);
+                self.at = 0;
+            }
+            self.buffer.extend_from_slice(&piece[..read]);
+        }
+        Ok(true)
+    }
+
+    /// The next byte, which stays.
+    ///
+    /// # Errors
+    /// As [`Peer::await_bytes`].
+    pub fn peek(&mut self, count: usize) -> io::Result<Option<&[u8]>> {
+        Ok(if self.await_bytes(count)? { Some(&self.waiting()[..count]) } else { None })
+    }
+
+    /// Appends the next bytes to `out`.
+    ///
+    /// # Errors
+    /// The stream failed or ended.
+    pub fn take(&mut self, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        if count > 0 && !self.await_bytes(count)? {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        out.extend_from_slice(&self.buffer[self.at..self.at + count]);
+        self.at += count;
+        Ok(())
+    }
+
+    /// Appends the next line, with its end, to `out`; returns where it begins there.
+    ///
+    /// # Errors
+    /// The stream failed or ended.
+    pub fn line(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        let mut known = 0;
+        loop {
+            if let Some(end) = self.waiting()[known..].iter().position(|byte| *byte == b'\n') {
+                let start = out.len();
+                self.take(known + end + 1, out)?;
+                return Ok(start);
+            }
+            known = self.waiting().len();
+            if !self.await_bytes(known + 1)? {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    /// The stream failed.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+}
+
+/// The number in a line, behind its first byte: `$12\r\n` is 12.
+pub fn number(line: &[u8]) -> i64 {
+    std::str::from_utf8(line).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,125 @@
+//! What the relay must know of a protocol: where a request ends, where its answer ends, and what it asks for.
+
+use super::peer::Peer;
+use super::protocols;
+use std::io;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads data of the workload.
+    Read,
+    /// Changes data of the workload.
+    Write,
+    /// Anything else: settings, statistics, marks of ownership.
+    Other,
+}
+
+/// A whole request of a client.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What requests of one kind have in common: the statement's text, the command's name.
+    pub class: String,
+    /// What it does.
+    pub kind: Kind,
+    /// Whether the server answers it at all.
+    pub answered: bool,
+}
+
+/// A protocol, for one connection.
+pub trait Protocol: Send {
+    /// Relays what comes before the first request.
+    ///
+    /// # Errors
+    /// A connection failed.
+    fn handshake(&mut self, _client: &mut Peer, _server: &mut Peer) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Reads the next request; `None` where the client ended.
+    ///
+    /// # Errors
+    /// The connection failed.
+    fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>>;
+
+    /// Reads the answer to a request that was sent to the server. What the client has to say in the middle of it is passed on.
+    ///
+    /// # Errors
+    /// A connection failed.
+    fn answer(&mut self, request: &Request, client: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>>;
+
+    /// Makes the answer to one request look like the answer to another.
+    fn readdress(&self, answer: &[u8], _from: &Request, _to: &Request) -> Vec<u8> {
+        answer.to_vec()
+    }
+
+    /// The bytes of a message in which a flipped bit changes a value and not the frame: a long text that is no name.
+    fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
+        longest_text(message, 0)
+    }
+}
+
+/// The protocol of a URL's scheme.
+pub fn of_scheme(scheme: &str) -> Option<Box<dyn Protocol>> {
+    Some(match scheme {
+        "redis" | "valkey" => Box::new(protocols::resp::Resp),
+        "memcached" => Box::new(protocols::memcached::Memcached),
+        "mysql" | "mariadb" => Box::<protocols::mysql::Mysql>::default(),
+        "postgres" => Box::<protocols::postgres::Postgres>::default(),
+        "couchdb" | "http" => Box::new(protocols::http::Http),
+        "mongodb" => Box::new(protocols::mongodb::Mongodb),
+        _ => return None,
+    })
+}
+
+/// The longest run of printable ASCII from `start` on, where it is too long to be a name.
+pub fn longest_text(message: &[u8], start: usize) -> std::ops::Range<usize> {
+    let found = longest(message, start, |byte| (b' '..=b'~').contains(&byte));
+    let named = message[found.clone()].windows(7).any(|seven| seven == b"kurabe_");
+    if found.len() < 40 || named { start..start } else { found }
+}
+
+/// The longest run of such bytes from `start` on.
+pub fn longest(message: &[u8], start: usize, of: impl Fn(u8) -> bool) -> std::ops::Range<usize> {
+    let mut best = start..start;
+    let mut begin = start;
+    for at in start..=message.len() {
+        if message.get(at).is_none_or(|byte| !of(*byte)) {
+            if at - begin > best.len() {
+                best = begin..at;
+            }
+            begin = at + 1;
+        }
+    }
+    best
+}
+
+/// A text without the parts that differ between requests of one class: digits.
+pub fn without_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if !character.is_ascii_digit() {
+            out.push(character);
+        } else if !out.ends_with('#') {
+            out.push('#');
+        }
+    }
+    out
+}
+
+/// Whether a statement reads or writes data of a workload, by its first word.
+pub fn of_sql(text: &str) -> Kind {
+    // Tables in which ownership is noted and claimed are not the workload's.
+    let others = ["kurabe_marker", "kurabe_claim", "information_schema", "pg_catalog", "_probe"];
+    if !text.contains("kurabe_") || others.iter().any(|other| text.contains(other)) {
+        return Kind::Other;
+    }
+    let first: String = text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    match first.to_ascii_uppercase().as_str() {
+        "SELECT" => Kind::Read,
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" => Kind::Write,
+        _ => Kind::Other,
+    }
+}

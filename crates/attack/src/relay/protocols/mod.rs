@@ -1,0 +1,8 @@
+//! The protocols that the relay speaks, a file each.
+
+pub(super) mod http;
+pub(super) mod memcached;
+pub(super) mod mongodb;
+pub(super) mod mysql;
+pub(super) mod postgres;
+pub(super) mod resp;

@@ -1,0 +1,67 @@
+//! `MongoDB`'s wire protocol, framed by the length that each message begins with.
+
+use crate::relay::peer::Peer;
+use crate::relay::protocol::{Kind, Protocol, Request};
+use std::io;
+
+/// A connection to a `MongoDB`.
+pub struct Mongodb;
+
+/// The code of `OP_MSG`.
+const OP_MSG: u32 = 2013;
+/// A message that is followed by another without being answered.
+const MORE_TO_COME: u32 = 2;
+
+impl Protocol for Mongodb {
+    fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
+        if client.peek(1)?.is_none() {
+            return Ok(None);
+        }
+        let bytes = message(client)?;
+        let (mut class, mut kind, mut answered) = ("legacy".to_owned(), Kind::Other, true);
+        if word(&bytes, 12) == OP_MSG {
+            answered = word(&bytes, 16) & MORE_TO_COME == 0;
+            // Flags, the kind of the first section, its document's length and its first field: the command and its collection.
+            let name = text(&bytes, 26);
+            let collection = text(&bytes, 26 + name.len() + 1 + 4);
+            kind = match name.as_str() {
+                _ if collection.contains("marker") || collection.contains("claim") => Kind::Other,
+                "find" | "aggregate" | "count" | "getMore" => Kind::Read,
+                "insert" | "update" | "delete" | "findAndModify" => Kind::Write,
+                _ => Kind::Other,
+            };
+            class = format!("{name} {collection}");
+        }
+        Ok(Some(Request { bytes, class, kind, answered }))
+    }
+
+    fn answer(&mut self, _: &Request, _: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
+        message(server)
+    }
+
+    fn readdress(&self, answer: &[u8], _: &Request, to: &Request) -> Vec<u8> {
+        let mut out = answer.to_vec();
+        if let (Some(place), Some(id)) = (out.get_mut(8..12), to.bytes.get(4..8)) {
+            place.copy_from_slice(id);
+        }
+        out
+    }
+}
+
+fn message(from: &mut Peer) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(4, &mut bytes)?;
+    let length = (word(&bytes, 0) as usize).max(16);
+    from.take(length - 4, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+fn text(bytes: &[u8], at: usize) -> String {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&rest[..end]).into_owned()
+}

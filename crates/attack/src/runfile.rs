@@ -1,0 +1,62 @@
+//! Run files, as far as an attack must read them.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The run file below a folder of runs, where there is one.
+pub fn find(runs: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(runs).ok()?.flatten();
+    entries.map(|entry| entry.path().join("run.jsonl")).find(|file| file.exists())
+}
+
+/// A recorded trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// It has figures.
+    Measured,
+    /// It has none, and why.
+    Failed(String),
+    /// It has figures that do not count: other work disturbed it.
+    Disturbed,
+}
+
+/// The trials of a run, in order; lines that are no trials are left out.
+pub fn trials(runs: &Path) -> Vec<Trial> {
+    let text = find(runs).and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+    text.lines().filter_map(trial).collect()
+}
+
+fn trial(line: &str) -> Option<Trial> {
+    let value = object(line)?;
+    let outcome = &value.get("trial")?["outcome"];
+    if let Some(failed) = outcome.get("failed") {
+        return Some(Trial::Failed(failed["reason"].as_str().unwrap_or_default().to_owned()));
+    }
+    Some(Trial::Measured)
+}
+
+/// Which trials count although the program stood still for so many seconds in them: measured ones that took so long from
+/// the gate to the end, and that no later one takes the place of.
+pub fn stood_still(runs: &Path, seconds: u64) -> Vec<usize> {
+    let text = find(runs).and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+    let trials: Vec<Value> =
+        text.lines().filter_map(object).filter(|value| value.get("trial").is_some()).collect();
+    let same = |a: &Value, b: &Value| {
+        ["round", "cell", "operation"].iter().all(|name| a["trial"][name] == b["trial"][name])
+    };
+    let stood = |trial: &Value| {
+        let elapsed = trial["trial"]["outcome"]["measured"]["elapsed_ns"].as_u64().unwrap_or(0);
+        elapsed >= seconds * 1_000_000_000
+    };
+    let counts = |at: &usize| {
+        let replaced = trials[at + 1..].iter().any(|later| same(later, &trials[*at]));
+        let named = trials[*at].to_string().contains("\"disturbed\"");
+        stood(&trials[*at]) && !replaced && !named
+    };
+    (0..trials.len()).filter(counts).collect()
+}
+
+fn object(line: &str) -> Option<Value> {
+    // A line may carry a checksum around or behind its object.
+    serde_json::from_str(&line[line.find('{')?..=line.rfind('}')?]).ok()
+}

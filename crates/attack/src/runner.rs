@@ -1,0 +1,78 @@
+//! Makes the tries: those that measure few at once, those that wait many at once.
+
+use crate::case::Case;
+use crate::context::Context;
+use crate::random::Random;
+use crate::table::Table;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Attacks that measure, at once.
+const MEASURING: usize = 3;
+/// Attacks that wait, at once.
+const WAITING: usize = 16;
+
+/// One call of a case.
+struct Job<'a> {
+    case: &'a Case,
+    seed: u64,
+    tries: usize,
+}
+
+/// Makes `tries` of each case, in an order that the seed gives. `progress` hears the name of each call that has ended.
+pub fn run(context: &Context, cases: &[(Case, usize)], seed: u64, progress: impl Fn(&str) + Sync) -> Table {
+    let mut random = Random::new(seed);
+    let mut jobs: [Vec<Job>; 2] = [Vec::new(), Vec::new()];
+    for (case, tries) in cases {
+        let mut left = *tries;
+        // The first call has the seed itself, so that the printed command repeats it.
+        let mut seeds = Random::new(seed);
+        let mut next = seed;
+        while left > 0 {
+            let tries = left.min(case.batch);
+            jobs[usize::from(case.waits)].push(Job { case, seed: next, tries });
+            next = seeds.number() >> 16;
+            left -= tries;
+        }
+    }
+    let table = Mutex::new(Table::default());
+    for jobs in &mut jobs {
+        for at in (1..jobs.len()).rev() {
+            jobs.swap(at, random.below(at + 1));
+        }
+    }
+    let jobs = jobs.map(Mutex::new);
+    thread::scope(|scope| {
+        for (jobs, workers) in jobs.iter().zip([MEASURING, WAITING]) {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some(job) = take(jobs) {
+                        let (name, target) = (job.case.name(), &job.case.target);
+                        let seed = mixed(job.seed, &[&name, target]);
+                        let outcomes = (job.case.attack)(context, seed, job.tries);
+                        progress(&format!("{name} {target}"));
+                        table.lock().unwrap_or_else(PoisonError::into_inner).add(
+                            &name,
+                            target,
+                            (job.seed, job.tries),
+                            outcomes,
+                        );
+                    }
+                });
+            }
+        }
+    });
+    table.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take<'a>(jobs: &Mutex<Vec<Job<'a>>>) -> Option<Job<'a>> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+/// The seed of one case, so that cases of one seed are not all alike (FNV-1a).
+fn mixed(seed: u64, words: &[&str]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.bytes());
+    bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |mixed, byte| {
+        (mixed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

@@ -1,0 +1,123 @@
+//! Real servers for attacks, started by `kurabe up` once and used by all.
+
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process;
+
+/// A server that ends with its value.
+pub struct Server {
+    up: Child,
+    /// Its engine, as `kurabe up` calls it.
+    pub engine: String,
+    /// Its URL.
+    pub url: String,
+    /// Its port on 127.0.0.1.
+    pub port: u16,
+    use_by_one: Mutex<()>,
+    /// Kept open: what is said there later must not fail.
+    _notes: Option<BufReader<ChildStderr>>,
+}
+
+/// A server that is being started, so that several start at once.
+pub struct Starting {
+    up: Child,
+    engine: String,
+}
+
+impl Starting {
+    /// Begins to start one. It ends with the thread that calls this, even where that is killed.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    pub fn new(program: &Path, engine: &str, folder: &Path, settings: &[&str]) -> Result<Self, String> {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).arg(program).args(["up", engine]).args(settings);
+        command.env("KURABE_RUNS", folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let up = command.spawn().map_err(|error| format!("setpriv (util-linux): {error}"))?;
+        Ok(Self { up, engine: engine.to_owned() })
+    }
+
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// `kurabe up` does not say where it is: the engine may not be installed.
+    pub fn ready(mut self) -> Result<Server, String> {
+        let mut url = String::new();
+        if let Some(out) = self.up.stdout.take() {
+            let _ = BufReader::new(out).read_line(&mut url);
+        }
+        let mut notes = self.up.stderr.take().map(BufReader::new);
+        let url = url.trim().to_owned();
+        let Some(port) = port_of(&url) else {
+            let mut said = String::new();
+            if let Some(notes) = &mut notes {
+                let _ = notes.read_line(&mut said);
+            }
+            let _ = self.up.kill();
+            let _ = self.up.wait();
+            return Err(format!("kurabe up {}: {}", self.engine, said.trim()));
+        };
+        let use_by_one = Mutex::new(());
+        Ok(Server { up: self.up, engine: self.engine, url, port, use_by_one, _notes: notes })
+    }
+}
+
+impl Server {
+    /// Waits until no other attack uses it: two runs cannot use one database at once.
+    pub fn alone(&self) -> MutexGuard<'_, ()> {
+        self.use_by_one.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The URL through another port.
+    pub fn through(&self, port: u16) -> String {
+        self.url.replacen(&format!(":{}", self.port), &format!(":{port}"), 1)
+    }
+
+    /// Empties a server whose keys an attack may have left: it is used by attacks alone.
+    pub fn empty(&self) {
+        let command: &[u8] = match self.engine.as_str() {
+            "redis" | "valkey" => b"FLUSHALL\r\n",
+            "memcached" => b"flush_all\r\n",
+            _ => return,
+        };
+        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = stream.write_all(command).and_then(|()| stream.read(&mut [0; 64]));
+        }
+    }
+
+    /// The number of the process of `kurabe up`.
+    pub fn pid(&self) -> u32 {
+        self.up.id()
+    }
+
+    /// The scheme of its URL.
+    pub fn scheme(&self) -> &str {
+        self.url.split(':').next().unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        process::send(self.up.id(), Signal::TERM);
+        let began = Instant::now();
+        while matches!(self.up.try_wait(), Ok(None)) && began.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.up.kill();
+        let _ = self.up.wait();
+    }
+}
+
+/// The port of a URL.
+pub fn port_of(url: &str) -> Option<u16> {
+    let place = url.split_once("://")?.1.split('/').next()?;
+    place.rsplit_once(':')?.1.parse().ok()
+}

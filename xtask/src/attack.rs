@@ -1,0 +1,28 @@
+//! `cargo xtask attack`: builds kurabe and the program that attacks it, and runs it. The options are that program's.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::Outcome;
+
+/// Attacks another build than this one, such as a release.
+const PROGRAM: &str = "KURABE_PROGRAM";
+
+pub fn run(args: &[String]) -> Outcome {
+    let built = std::env::var_os(PROGRAM).map(PathBuf::from);
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--package", "kurabe-attack"]);
+    if built.is_none() {
+        cargo.args(["--package", "kurabe"]);
+    }
+    let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("cargo build ended with {status}"));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let folder = target.join("debug");
+    let mut attack = Command::new(folder.join("kurabe-attack"));
+    attack.arg("--program").arg(built.unwrap_or_else(|| folder.join("kurabe"))).args(args);
+    let status = attack.status().map_err(|error| format!("kurabe-attack: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("attacks failed ({status})")) }
+}
