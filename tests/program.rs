@@ -1,6 +1,8 @@
 //! The program as a user meets it: its answers to nonsense, its exit codes, kills in the middle.
 
 use crate::support::{Answer, Place, signal, trials};
+use kurabe_record::RunPath;
+use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials.
 const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--budget", "20s", "--rounds", "20"];
@@ -134,8 +136,14 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
     // Eight cells and the repeat, two operations, twenty rounds; what was there before stays as it was.
     assert_eq!(trials(&file), 9 * 2 * 20);
     let after = std::fs::read_to_string(&file).unwrap();
-    let kept_lines: Vec<&str> = before.lines().filter(|line| line.starts_with("{\"trial\"")).collect();
+    let kept_lines: Vec<&str> = before.lines().filter(|line| line.contains(",\"trial\":{")).collect();
     assert!(kept_lines.iter().all(|line| after.contains(line)));
+    let run = kurabe_record::read(&RunPath::at(&file).unwrap()).unwrap().run;
+    let [resumption] = run.resumptions.as_slice() else {
+        panic!("it was resumed once: {:?}", run.resumptions)
+    };
+    assert_eq!(resumption.trials_before as usize, kept);
+    assert_eq!((&resumption.machine, &resumption.targets), (&run.header.machine, &run.header.targets));
     let again = place.run(&["resume", "last"]);
     assert!(again.err.contains("complete"), "{again:?}");
 }
@@ -168,7 +176,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     // A torn last line, as a kill in the middle of a write leaves it, is no obstacle either.
     let mut text = std::fs::read_to_string(&file).unwrap();
-    text.push_str("{\"trial\":{\"round\":0,\"ce");
+    text.push_str("{\"line\":9,\"trial\":{\"round\":0,\"ce");
     std::fs::write(&file, text).unwrap();
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -189,6 +197,91 @@ fn a_damaged_run_is_named_and_hides_no_other() {
     assert_eq!(shown.code, Some(5), "{shown:?}");
     assert!(shown.err.contains("run.jsonl"), "{shown:?}");
     assert_eq!(place.run(&["show", "last"]).code, Some(0));
+}
+
+/// The run file of the only run.
+fn run_file(place: &Place) -> PathBuf {
+    std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl")
+}
+
+#[test]
+fn a_changed_figure_is_refused_and_what_is_intact_can_still_be_used() {
+    let place = Place::new();
+    assert_eq!(place.run(&SHORT).code, Some(0));
+    let file = run_file(&place);
+    let whole = place.run(&["doctor", "--runs"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(whole.out.contains("whole: complete, ") && whole.out.contains("1 run in "), "{whole:?}");
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    let third: Vec<&str> = text.split_inclusive('\n').collect();
+    let changed = third[2].replacen("\"completed\":", "\"completed\":1", 1);
+    std::fs::write(&file, third[..2].concat() + &changed + &third[3..].concat()).unwrap();
+    for command in
+        [&["show", "last"][..], &["report", "last"], &["compare", "last", "last"], &["resume", "last"]]
+    {
+        let answer = place.run(command);
+        assert_eq!(answer.code, Some(5), "{command:?}: {answer:?}");
+        for part in
+            ["damaged at line 3", "checksum", "the 2 lines before it are intact (1 trial)", "head -n 2"]
+        {
+            assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
+        }
+    }
+    let checked = place.run(&["doctor", "--runs"]);
+    assert_eq!(checked.code, Some(5), "{checked:?}");
+    assert!(checked.out.contains("damaged: ") && checked.out.contains("line 3"), "{checked:?}");
+    // What was asked for is intact, and so is what was measured before.
+    let copy = place.path().join("copy.jsonl");
+    std::fs::write(&copy, third[..2].concat()).unwrap();
+    let shown = place.run(&["show", copy.to_str().unwrap()]);
+    assert!(shown.code == Some(0) && shown.out.contains("not complete"), "{shown:?}");
+    let again = place.run(&["rerun", "last", "--no-html"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.err.contains("damaged at line 3") && again.err.contains("all that a rerun needs"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn runs_of_an_unknown_experiment_are_shown() {
+    let place = Place::new();
+    assert_eq!(place.run(&SHORT).code, Some(0));
+    let mut run = kurabe_record::read(&RunPath::at(&run_file(&place)).unwrap()).unwrap().run;
+    run.header.run = "tides".to_owned();
+    run.header.spec.experiment = "tides".to_owned();
+    let mut writer = kurabe_record::Store::open(place.path()).unwrap().create(&run.header).unwrap();
+    run.trials.iter().for_each(|trial| writer.trial(trial).unwrap());
+    writer.end(&run.end.unwrap()).unwrap();
+    for command in
+        [&["show", "tides"][..], &["report", "tides", "--format", "csv"], &["compare", "tides", "tides"]]
+    {
+        let answer = place.run(command);
+        assert!(answer.code == Some(0) && !answer.out.is_empty(), "{command:?}: {answer:?}");
+        assert!(answer.err.contains("does not know the experiment 'tides'"), "{command:?}: {answer:?}");
+    }
+    assert_eq!(place.run(&["rerun", "tides"]).code, Some(2));
+}
+
+#[test]
+fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
+    let place = Place::new();
+    assert_eq!(place.run(&SHORT).code, Some(0));
+    let file = run_file(&place);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
+    let torn = place.run(&["doctor", "--runs"]);
+    assert_eq!(torn.code, Some(0), "{torn:?}");
+    assert!(torn.out.contains("torn: ") && torn.out.contains("was cut off while it was written"), "{torn:?}");
+    let later = place.path().join("20990101-000000-later");
+    std::fs::create_dir(&later).unwrap();
+    std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":3,\"kurabe\":\"9.1\"}\n").unwrap();
+    let answer = place.run(&["doctor", "--runs"]);
+    assert_eq!(answer.code, Some(5), "{answer:?}");
+    assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 3)"), "{answer:?}");
+    assert!(answer.out.contains(": 1 of another version, 1 torn"), "{answer:?}");
+    assert!(!answer.out.contains("damaged"), "{answer:?}");
 }
 
 #[test]

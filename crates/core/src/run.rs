@@ -330,6 +330,21 @@ impl Measurement {
     }
 }
 
+/// That a stopped run goes on, and with what: one line at each `resume`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resumption {
+    /// When it went on: seconds since 1970-01-01 UTC.
+    pub began: u64,
+    /// Trials recorded before.
+    pub trials_before: u64,
+    /// The version of Kurabe that goes on.
+    pub kurabe: String,
+    /// The machine that the client runs on now.
+    pub machine: MachineFacts,
+    /// The targets as they are now, in the order of the header.
+    pub targets: Vec<TargetRecord>,
+}
+
 /// The last line of a run file, where the run was not cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
@@ -346,6 +361,15 @@ pub struct Run {
     pub header: RunHeader,
     /// Its trials, in the order in which they were made.
     pub trials: Vec<TrialRecord>,
+    /// When it was stopped and went on, in order.
+    pub resumptions: Vec<Resumption>,
     /// How it ended, where it did.
     pub end: Option<RunEnd>,
+}
+
+impl Run {
+    /// A run that has begun: no trial was made.
+    pub fn new(header: RunHeader) -> Self {
+        Self { header, trials: Vec::new(), resumptions: Vec::new(), end: None }
+    }
 }

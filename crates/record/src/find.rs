@@ -50,7 +50,7 @@ impl Store {
     fn last(&self, entries: &[Entry]) -> Result<RunPath> {
         let readable = entries.iter().find(|entry| matches!(entry, Entry::Run(_)));
         readable.map(|entry| entry.path().clone()).ok_or_else(|| match entries.first() {
-            Some(Entry::Damaged { error, .. }) => error.clone(),
+            Some(Entry::Unreadable { error, .. }) => error.clone(),
             _ => self.empty(),
         })
     }

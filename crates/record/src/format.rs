@@ -1,72 +1,186 @@
 //! Lines of a run file, to bytes and back.
 
-use kurabe_core::run::{RunEnd, RunHeader, TrialRecord};
+use crate::chain::Chain;
+use kurabe_core::run::{Resumption, RunEnd, RunHeader, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this crate writes, and the only one that it reads.
-pub const FORMAT_VERSION: u64 = 1;
+/// The format that this crate writes, and the only one that it reads.
+pub const FORMAT_VERSION: u64 = 2;
+/// The minor version that this crate writes. Each addition that an older program may leave out makes it one more.
+pub const MINOR_VERSION: u64 = 0;
+/// What a file may require of its reader and this crate knows. A later addition without which a run would be
+/// misunderstood gets a name here, and stands in the header of the runs that use it.
+const FEATURES: [&str; 0] = [];
+
+/// Why a line is not accepted.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It is not what was written.
+    Damaged(String),
+    /// It is as it was written, by a version that this one does not understand: who wrote it, and what it needs.
+    OtherVersion(String),
+}
 
 #[derive(Serialize)]
 struct HeaderLine<'a> {
     #[serde(rename = "kurabe-run")]
     version: u64,
+    minor: u64,
+    requires: &'a [&'a str],
+    line: u64,
     #[serde(flatten)]
     header: &'a RunHeader,
 }
 
+/// What every version of the format has in its first line.
 #[derive(Deserialize)]
-struct Version {
+struct Format {
     #[serde(rename = "kurabe-run")]
     version: u64,
+    #[serde(default)]
+    minor: u64,
+    #[serde(default)]
+    requires: Vec<String>,
+    #[serde(default)]
+    kurabe: String,
 }
 
+/// A line behind the header, as it is written.
 #[derive(Serialize)]
+struct WrittenLine<'a> {
+    line: u64,
+    #[serde(flatten)]
+    content: Content<'a>,
+}
+
+/// What a line behind the header records.
+#[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum WrittenLine<'a> {
+pub(crate) enum Content<'a> {
     Trial(&'a TrialRecord),
+    Resumed(&'a Resumption),
     End(&'a RunEnd),
 }
 
-/// A line behind the header.
+/// A line behind the header, as it is read. Not an enum: `flatten` cannot hold all numbers of a histogram.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+struct FoundLine {
+    line: u64,
+    trial: Option<Box<TrialRecord>>,
+    resumed: Option<Resumption>,
+    end: Option<RunEnd>,
+    #[serde(rename = "crc")]
+    _crc: IgnoredAny,
+}
+
+/// A line behind the header.
 pub(crate) enum Line {
     Trial(Box<TrialRecord>),
+    Resumed(Resumption),
     End(RunEnd),
 }
 
-/// The first line, with its newline.
+/// The header as the first line, with its newline.
 pub(crate) fn header_line(header: &RunHeader) -> Result<Vec<u8>> {
-    line(&HeaderLine { version: FORMAT_VERSION, header }, |bytes| parse_header(bytes).map(drop))
+    let line = HeaderLine {
+        version: FORMAT_VERSION,
+        minor: MINOR_VERSION,
+        requires: &FEATURES,
+        line: Chain::default().next(),
+        header,
+    };
+    to_line(&line, Chain::default(), |bytes| parse_header(bytes).map(drop))
 }
 
-/// A trial's line, with its newline.
-pub(crate) fn trial_line(trial: &TrialRecord) -> Result<Vec<u8>> {
-    line(&WrittenLine::Trial(trial), |bytes| parse_line(bytes).map(drop))
+/// The next line, with its newline.
+pub(crate) fn content_line(content: Content<'_>, chain: Chain) -> Result<Vec<u8>> {
+    to_line(&WrittenLine { line: chain.next(), content }, chain, |bytes| {
+        parse_line(bytes, chain, MINOR_VERSION).map(drop)
+    })
 }
 
-/// The last line, with its newline.
-pub(crate) fn end_line(end: &RunEnd) -> Result<Vec<u8>> {
-    line(&WrittenLine::End(end), |bytes| parse_line(bytes).map(drop))
-}
-
-/// Reads the first line, without its newline. The error says what is wrong with it.
-pub(crate) fn parse_header(bytes: &[u8]) -> Result<RunHeader, String> {
-    let Version { version } =
-        serde_json::from_slice(bytes).map_err(|_| "its first line does not begin a run".to_owned())?;
-    if version != FORMAT_VERSION {
-        return Err(format!(
-            "it is written in format {version}, and this version of Kurabe reads format {FORMAT_VERSION} only"
-        ));
+/// Reads the first line, without its newline, and gives its minor version too.
+pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
+    let Ok(found) = serde_json::from_slice::<Format>(bytes) else {
+        return Err(Refusal::Damaged("its first line does not begin a run".to_owned()));
+    };
+    let Format { version, minor, requires, kurabe } = found;
+    let of = if kurabe.is_empty() { String::new() } else { format!(" {kurabe}") };
+    let newer =
+        |needs: &str| Refusal::OtherVersion(format!("a newer version of kurabe{of} (needs: {needs})"));
+    if version > FORMAT_VERSION {
+        return Err(newer(&format!("format {version}")));
     }
-    parse(bytes)
+    if version < FORMAT_VERSION {
+        let older = format!("an older version of kurabe{of} (format {version}, without checksums)");
+        return Err(Refusal::OtherVersion(older));
+    }
+    intact(bytes, Chain::default())?;
+    let unknown: Vec<String> =
+        requires.into_iter().filter(|feature| !FEATURES.contains(&feature.as_str())).collect();
+    if !unknown.is_empty() {
+        return Err(newer(&unknown.join(", ")));
+    }
+    let header = parse(bytes).map_err(|why| not_understood(why, minor))?;
+    Ok((header, minor))
 }
 
-/// Reads any other line, without its newline.
-pub(crate) fn parse_line(bytes: &[u8]) -> Result<Line, String> {
-    parse(bytes)
+/// Reads the next line, without its newline, of a file whose header has this minor version.
+pub(crate) fn parse_line(bytes: &[u8], chain: Chain, minor: u64) -> Result<Line, Refusal> {
+    intact(bytes, chain)?;
+    let found: FoundLine = parse(bytes).map_err(|why| not_understood(why, minor))?;
+    match found {
+        FoundLine { line, .. } if line != chain.next() => Err(misplaced(line)),
+        FoundLine { trial: Some(trial), resumed: None, end: None, .. } => Ok(Line::Trial(trial)),
+        FoundLine { resumed: Some(resumed), trial: None, end: None, .. } => Ok(Line::Resumed(resumed)),
+        FoundLine { end: Some(end), trial: None, resumed: None, .. } => Ok(Line::End(end)),
+        _ => Err(not_understood("it is no trial, no resumption and no end".to_owned(), minor)),
+    }
+}
+
+/// How a run ended, by its last two lines without their newlines, where the last is intact and an end.
+pub(crate) fn end_of(before: &[u8], last: &[u8]) -> Option<RunEnd> {
+    Chain::behind(before)?.fits(last).then(|| parse::<FoundLine>(last).ok()?.end).flatten()
+}
+
+/// Whether a line is whole JSON, whatever else is wrong with it: a write that was cut off leaves none.
+pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+fn intact(bytes: &[u8], chain: Chain) -> Result<(), Refusal> {
+    #[derive(Deserialize)]
+    struct Number {
+        line: u64,
+    }
+    if chain.fits(bytes) {
+        return Ok(());
+    }
+    Err(match parse::<Number>(bytes) {
+        Ok(Number { line }) if line != chain.next() => misplaced(line),
+        _ => Refusal::Damaged(
+            "its checksum does not match: it was changed after it was written, or the line before it was"
+                .to_owned(),
+        ),
+    })
+}
+
+fn misplaced(line: u64) -> Refusal {
+    Refusal::Damaged(format!("its number is {line}: lines were removed, repeated or moved"))
+}
+
+/// Of an intact line. One of a newer minor version may hold what this version does not know.
+fn not_understood(why: String, minor: u64) -> Refusal {
+    if minor > MINOR_VERSION {
+        Refusal::OtherVersion(format!(
+            "a newer version of kurabe (needs: format {FORMAT_VERSION}.{minor}; {why})"
+        ))
+    } else {
+        Refusal::Damaged(why)
+    }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
@@ -75,12 +189,18 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 
 /// A value as one line that is known to be readable: what JSON cannot hold (a figure that is not a number) must be
 /// refused now, not found when the run is read.
-fn line(value: &impl Serialize, check: impl Fn(&[u8]) -> Result<(), String>) -> Result<Vec<u8>> {
+fn to_line(
+    value: &impl Serialize,
+    chain: Chain,
+    check: impl Fn(&[u8]) -> Result<(), Refusal>,
+) -> Result<Vec<u8>> {
     let defect = |why: String| {
         Error::new(ErrorKind::Internal, format!("a record of this run cannot be written: {why}"))
     };
-    let mut bytes = serde_json::to_vec(value).map_err(|error| defect(error.to_string()))?;
-    check(&bytes).map_err(defect)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    let object = serde_json::to_vec(value).map_err(|error| defect(error.to_string()))?;
+    let line = chain.close(object);
+    check(&line[..line.len() - 1]).map_err(|refusal| match refusal {
+        Refusal::Damaged(why) | Refusal::OtherVersion(why) => defect(why),
+    })?;
+    Ok(line)
 }

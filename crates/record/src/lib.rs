@@ -5,16 +5,18 @@
 //!
 //! | line | content |
 //! |---|---|
-//! | first | `{"kurabe-run":1, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
+//! | first | `{"kurabe-run":2, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
 //! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
+//! | when the run is resumed | `{"resumed":{…}}`: a [`Resumption`](kurabe_core::run::Resumption) |
 //! | last, unless the run was cut off | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
 //!
-//! A resumed run goes on behind its `end`. The schema of a line is `docs/schema/run.schema.json`.
+//! A resumed run goes on behind its `end`. Each line has its number and a checksum that covers the line before too.
+//! `docs/run-file.md` describes the format, `docs/schema/run.schema.json` is the schema of a line.
 //!
 //! Every line is appended with one write and made durable (`fdatasync`) before the next trial begins, so that a
-//! kill at any moment costs at most the line that was being written. Such a torn line, recognised by its missing
-//! newline, is left out when the file is read (with a note) and cut off when the run is resumed. Whatever else
-//! cannot be read makes the run [`Damaged`](kurabe_core::ErrorKind::Damaged), with file and line, and no other run.
+//! kill at any moment costs at most the line that was being written. Such a torn line, which has no newline or is no
+//! JSON, is left out when the file is read (with a note) and cut off when the run is resumed. Any other line that is not
+//! what was written makes the run [`Damaged`](kurabe_core::ErrorKind::Damaged), with file and line, and no other run.
 //!
 //! ```no_run
 //! # fn main() -> kurabe_core::Result<()> {
@@ -25,6 +27,7 @@
 //! # }
 //! ```
 
+mod chain;
 mod find;
 mod format;
 mod list;
@@ -33,9 +36,9 @@ mod reader;
 mod store;
 mod writer;
 
-pub use format::FORMAT_VERSION;
+pub use format::{FORMAT_VERSION, MINOR_VERSION};
 pub use list::{Entry, RunState, RunSummary};
 pub use path::{RUN_FILE, RunPath};
-pub use reader::{Recorded, read};
+pub use reader::{Recorded, read, read_header};
 pub use store::{Resumed, Store};
 pub use writer::Writer;

@@ -1,8 +1,8 @@
 //! All runs of a store, the newest first.
 
-use crate::format::{Line, parse_line};
+use crate::format::end_of;
 use crate::path::{RunPath, io_error};
-use crate::reader::read_header;
+use crate::reader::header_of;
 use crate::store::Store;
 use kurabe_core::run::RunHeader;
 use kurabe_core::{Error, Result};
@@ -15,8 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub enum Entry {
     /// A run whose first line could be read.
     Run(Box<RunSummary>),
-    /// A folder whose run cannot be read.
-    Damaged {
+    /// A folder whose run cannot be read: it is damaged, or of another version.
+    Unreadable {
         /// Where it is.
         path: RunPath,
         /// Why it cannot be read.
@@ -53,7 +53,7 @@ impl Entry {
     pub fn path(&self) -> &RunPath {
         match self {
             Self::Run(summary) => &summary.path,
-            Self::Damaged { path, .. } => path,
+            Self::Unreadable { path, .. } => path,
         }
     }
 
@@ -61,14 +61,14 @@ impl Entry {
     fn moment(&self) -> u64 {
         match self {
             Self::Run(summary) => summary.header.began,
-            Self::Damaged { changed, .. } => *changed,
+            Self::Unreadable { changed, .. } => *changed,
         }
     }
 }
 
 impl Store {
-    /// All runs, the newest first. A damaged one is an entry of its own and hides no other. Only first and last
-    /// lines are read. Empty where the store does not exist yet.
+    /// All runs, the newest first. One that cannot be read is an entry of its own and hides no other. Only first and
+    /// last lines are read; [`read`](crate::read) checks all. Empty where the store does not exist yet.
     ///
     /// # Errors
     /// Where the store's folder itself cannot be read.
@@ -93,7 +93,7 @@ impl Store {
 fn look_at(path: RunPath) -> Entry {
     let looked = File::open(&path.file)
         .map_err(|error| io_error("read", &path.file, &error))
-        .and_then(|file| Ok((read_header(&file, &path.file)?, file)));
+        .and_then(|file| Ok((header_of(&file, &path.file)?, file)));
     match looked {
         Ok((header, file)) => {
             let state = state_of(file);
@@ -105,7 +105,7 @@ fn look_at(path: RunPath) -> Entry {
                 .ok()
                 .and_then(|at: SystemTime| at.duration_since(UNIX_EPOCH).ok())
                 .map_or(0, |since| since.as_secs());
-            Entry::Damaged { path, error, changed }
+            Entry::Unreadable { path, error, changed }
         }
     }
 }
@@ -119,11 +119,10 @@ fn state_of(mut file: File) -> RunState {
     let mut tail = Vec::new();
     let from = file.metadata().map_or(0, |m| m.len()).saturating_sub(256);
     let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut tail));
-    let complete = read.is_ok()
-        && tail.pop_if(|last| *last == b'\n').is_some()
-        && tail
-            .rsplit(|byte| *byte == b'\n')
-            .next()
-            .is_some_and(|line| matches!(parse_line(line), Ok(Line::End(end)) if end.complete));
+    let whole = read.is_ok() && tail.pop_if(|last| *last == b'\n').is_some();
+    let mut lines = tail.rsplit(|byte| *byte == b'\n');
+    let complete = whole
+        && matches!((lines.next(), lines.next()), (Some(last), Some(before))
+            if end_of(before, last).is_some_and(|end| end.complete));
     if complete { RunState::Complete } else { RunState::Incomplete }
 }

@@ -1,6 +1,7 @@
 //! Reading a run file, whatever happened to it.
 
-use crate::format::{Line, parse_header, parse_line};
+use crate::chain::Chain;
+use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, io_error};
 use kurabe_core::run::{Run, RunHeader, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -12,59 +13,91 @@ use std::path::Path;
 const LONGEST_LINE: u64 = 64 << 20;
 
 /// A run as it was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Recorded {
     /// The run.
     pub run: Run,
-    /// What a reader of the run must know about its file, one sentence each: that its last line was torn.
-    pub notes: Vec<String>,
-    /// Bytes of the file that hold whole lines; what follows is a torn line.
-    pub(crate) whole_bytes: u64,
+    /// That the last line was torn, and is left out; `None` where every line is whole.
+    pub torn: Option<String>,
+    /// The end of the intact lines; what follows is a torn line.
+    pub(crate) chain: Chain,
 }
 
-/// Reads a run, whether it ended, was cut off or is still being written.
+/// Reads a run, whether it ended, was cut off or is still being written. Every line is checked.
 ///
 /// # Errors
-/// [`Damaged`](ErrorKind::Damaged) with file and line where the file is no run, is of another version, or has a line
-/// that cannot be read; [`NotFound`](ErrorKind::NotFound) and the like where it cannot be opened.
+/// [`Damaged`](ErrorKind::Damaged) with file, line and what can still be used, where the file is no run or a line is not
+/// what was written; [`Unsupported`](ErrorKind::Unsupported) where another version of Kurabe made it;
+/// [`NotFound`](ErrorKind::NotFound) and the like where it cannot be opened.
 pub fn read(path: &RunPath) -> Result<Recorded> {
     let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
     read_file(&file, &path.file)
 }
 
+/// Reads how a run began: its first line only. The other lines may be damaged.
+///
+/// # Errors
+/// As for [`read`], for the first line.
+pub fn read_header(path: &RunPath) -> Result<RunHeader> {
+    let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
+    header_of(&file, &path.file)
+}
+
 /// Reads the run in an open file, from its beginning.
 pub(crate) fn read_file(file: &File, path: &Path) -> Result<Recorded> {
     let mut lines = Lines::new(file, path);
-    let header = lines.header()?;
-    let mut run = Run { header, trials: Vec::new(), end: None };
-    let mut notes = Vec::new();
+    let (header, minor) = lines.header()?;
+    let mut run = Run::new(header);
+    let mut torn = None;
     loop {
-        match lines.next()? {
+        let bytes = match lines.next()? {
             Next::End => break,
-            Next::Torn(bytes) => {
-                notes.push(format!(
-                    "The last line of {} was cut off while it was written ({bytes} bytes); that trial is left out.",
-                    path.display()
-                ));
+            Next::Torn => {
+                torn = Some(lines.torn());
                 break;
             }
-            Next::Line => match parse_line(&lines.buffer) {
-                Ok(Line::Trial(trial)) => {
-                    check(&run.header, &trial).map_err(|why| lines.damaged(&why))?;
-                    run.end = None;
-                    run.trials.push(*trial);
-                }
-                Ok(Line::End(end)) => run.end = Some(end),
-                Err(why) => return Err(lines.damaged(&why)),
-            },
+            Next::Line => &lines.buffer,
+        };
+        let found = match parse_line(bytes, lines.chain, minor) {
+            Ok(line) => accept(&mut run, line).map_err(Refusal::Damaged),
+            Err(refusal) => Err(refusal),
+        };
+        match found {
+            Ok(()) => lines.accept(),
+            // A machine that lost its power may have made room for the line, and not written all of it.
+            Err(Refusal::Damaged(_)) if !is_whole(bytes) && lines.is_at_end()? => {
+                torn = Some(lines.torn());
+                break;
+            }
+            Err(refusal) => return Err(lines.refuse(&refusal, Some(run.trials.len()))),
         }
     }
-    Ok(Recorded { run, notes, whole_bytes: lines.whole_bytes })
+    Ok(Recorded { run, torn, chain: lines.chain })
 }
 
-/// Reads the first line only.
-pub(crate) fn read_header(file: &File, path: &Path) -> Result<RunHeader> {
-    Lines::new(file, path).header()
+/// Reads the first line of an open file.
+pub(crate) fn header_of(file: &File, path: &Path) -> Result<RunHeader> {
+    Ok(Lines::new(file, path).header()?.0)
+}
+
+/// Adds what a line records.
+fn accept(run: &mut Run, line: Line) -> Result<(), String> {
+    match line {
+        Line::Trial(trial) => {
+            check(&run.header, &trial)?;
+            run.end = None;
+            run.trials.push(*trial);
+        }
+        Line::Resumed(resumption) => {
+            if resumption.targets.len() != run.header.targets.len() {
+                return Err("it was resumed on other targets".to_owned());
+            }
+            run.end = None;
+            run.resumptions.push(resumption);
+        }
+        Line::End(end) => run.end = Some(end),
+    }
+    Ok(())
 }
 
 /// That a trial is one of the header's, so that nobody who reads the run indexes out of it.
@@ -77,7 +110,7 @@ fn check(header: &RunHeader, trial: &TrialRecord) -> Result<(), String> {
 
 enum Next {
     Line,
-    Torn(u64),
+    Torn,
     End,
 }
 
@@ -85,19 +118,17 @@ struct Lines<'a> {
     reader: BufReader<&'a File>,
     path: &'a Path,
     buffer: Vec<u8>,
-    number: u64,
-    whole_bytes: u64,
+    chain: Chain,
 }
 
 impl<'a> Lines<'a> {
     fn new(file: &'a File, path: &'a Path) -> Self {
-        Self { reader: BufReader::new(file), path, buffer: Vec::new(), number: 0, whole_bytes: 0 }
+        Self { reader: BufReader::new(file), path, buffer: Vec::new(), chain: Chain::default() }
     }
 
     /// Reads the next line into `buffer`, without its newline.
     fn next(&mut self) -> Result<Next> {
         self.buffer.clear();
-        self.number += 1;
         let read = (&mut self.reader)
             .take(LONGEST_LINE)
             .read_until(b'\n', &mut self.buffer)
@@ -106,39 +137,79 @@ impl<'a> Lines<'a> {
             return Ok(Next::End);
         }
         if self.buffer.pop_if(|last| *last == b'\n').is_some() {
-            self.whole_bytes += read as u64;
             return Ok(Next::Line);
         }
         if read as u64 == LONGEST_LINE {
-            return Err(self.damaged("it is longer than any line of a run"));
+            return Err(self.damaged("it is longer than any line of a run", None));
         }
-        Ok(Next::Torn(read as u64))
+        Ok(Next::Torn)
     }
 
-    fn header(&mut self) -> Result<RunHeader> {
-        match self.next()? {
-            Next::End => Err(self.damaged("the file is empty")),
-            Next::Torn(_) if parse_header(&self.buffer).is_err() => {
-                Err(self.damaged("the file does not begin with a whole line of a run"))
-            }
+    /// Counts the line in `buffer` among the intact ones.
+    fn accept(&mut self) {
+        self.chain.advance(&self.buffer);
+    }
+
+    fn is_at_end(&mut self) -> Result<bool> {
+        let rest = self.reader.fill_buf().map_err(|error| io_error("read", self.path, &error))?;
+        Ok(rest.is_empty())
+    }
+
+    fn header(&mut self) -> Result<(RunHeader, u64)> {
+        let (header, minor) = match self.next()? {
+            Next::End => return Err(self.damaged("the file is empty", None)),
             // A folder appears with a whole first line, so that this one lost its end later.
-            Next::Torn(_) => Err(self.damaged("its first line has lost its end")),
-            Next::Line => {
-                let header = parse_header(&self.buffer).map_err(|why| self.damaged(&why))?;
-                match header.cells.iter().position(|cell| cell.target >= header.targets.len()) {
-                    Some(cell) => {
-                        Err(self.damaged(&format!("its cell {cell} names a target that it does not list")))
-                    }
-                    None => Ok(header),
-                }
+            Next::Torn => return Err(self.damaged("the file does not begin with a whole line", None)),
+            Next::Line => parse_header(&self.buffer).map_err(|refusal| self.refuse(&refusal, None))?,
+        };
+        if let Some(cell) = header.cells.iter().position(|cell| cell.target >= header.targets.len()) {
+            return Err(self.damaged(&format!("its cell {cell} names a target that it does not list"), None));
+        }
+        self.accept();
+        Ok((header, minor))
+    }
+
+    /// Says that the line in `buffer` is left out.
+    fn torn(&self) -> String {
+        format!(
+            "line {} of {}, the last, was cut off while it was written ({} bytes); it is left out",
+            self.chain.next(),
+            self.path.display(),
+            self.buffer.len()
+        )
+    }
+
+    /// Why the line in `buffer` is not accepted; `trials` stand in the lines before it.
+    fn refuse(&self, refusal: &Refusal, trials: Option<usize>) -> Error {
+        match refusal {
+            Refusal::Damaged(why) => self.damaged(why, trials),
+            Refusal::OtherVersion(which) => {
+                let message = format!("the run file {} was made by {which}", self.path.display());
+                Error::new(ErrorKind::Unsupported, message).hint("read it with that version")
             }
         }
     }
 
-    fn damaged(&self, why: &str) -> Error {
-        let message =
-            format!("the run file {} cannot be read at line {}: {why}", self.path.display(), self.number);
-        Error::new(ErrorKind::Damaged, message)
-            .hint("other runs are not affected; restore this file from a copy, or remove its folder")
+    fn damaged(&self, why: &str, trials: Option<usize>) -> Error {
+        let file = self.path.display();
+        let message = format!("the run file {file} is damaged at line {}: {why}", self.chain.next());
+        let hint = match trials {
+            None => {
+                "other runs are not affected; restore this file from a copy, or remove its folder".to_owned()
+            }
+            Some(trials) => format!(
+                "the {} before it {} intact ({}), and 'head -n {} {file} > COPY.jsonl' makes a run of them; other runs are \
+                 not affected",
+                counted(self.chain.lines as usize, "line"),
+                if self.chain.lines == 1 { "is" } else { "are" },
+                counted(trials, "trial"),
+                self.chain.lines,
+            ),
+        };
+        Error::new(ErrorKind::Damaged, message).hint(hint)
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

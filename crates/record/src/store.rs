@@ -1,5 +1,6 @@
 //! The folder of all runs: making a run in it, and going on with one.
 
+use crate::chain::Chain;
 use crate::format::header_line;
 use crate::path::{RUN_FILE, RunPath, io_error};
 use crate::reader::{Recorded, read_file};
@@ -12,15 +13,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Folders that are being made start with this; nobody lists them.
-const UNBORN: &str = ".new-";
-/// After so long a folder that is still being made belongs to a process that died.
-const UNBORN_LIFE: Duration = Duration::from_secs(3_600);
+/// The prefix of folders that are not published yet; nobody lists them.
+const TEMP_PREFIX: &str = ".new-";
+/// After so long a folder that is not published belongs to a process that died.
+const TEMP_LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// The folder of all runs.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) dir: PathBuf,
+    /// Makes the names in a folder durable: a seam, so that tests see which folders are.
+    sync: fn(&Path),
 }
 
 /// A run to go on with: what it holds, and the writer that appends to it.
@@ -28,8 +31,8 @@ pub struct Store {
 pub struct Resumed {
     /// What was recorded.
     pub run: Run,
-    /// What happened to its file, one sentence each.
-    pub notes: Vec<String>,
+    /// That a torn last line was cut off.
+    pub torn: Option<String>,
     /// Appends to it.
     pub writer: Writer,
 }
@@ -45,7 +48,7 @@ impl Store {
             let message = format!("runs cannot be kept in {}: it is no folder", dir.display());
             return Err(Error::usage(message));
         }
-        Ok(Self { dir })
+        Ok(Self { dir, sync: sync_folder })
     }
 
     /// The folder of all runs.
@@ -63,21 +66,34 @@ impl Store {
         if !is_plain(&header.run) {
             return Err(Error::new(ErrorKind::Internal, format!("'{}' is no name for a run", header.run)));
         }
-        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
-        self.clear_unborn();
-        let unborn = self.dir.join(unborn_name());
-        let made = self.give_birth(&unborn, header);
+        self.make_dir()?;
+        self.remove_stale();
+        let temporary = self.dir.join(temporary_name());
+        let made = self.publish(&temporary, header);
         if made.is_err() {
-            // Nothing can be done where this fails too; it is cleared with the next run.
-            let _ = fs::remove_dir_all(&unborn);
+            // Nothing can be done where this fails too; it is removed with the next run.
+            let _ = fs::remove_dir_all(&temporary);
         }
         made
     }
 
-    fn give_birth(&self, unborn: &Path, header: &RunHeader) -> Result<Writer> {
-        let file_path = unborn.join(RUN_FILE);
+    /// Makes the folder of all runs, where it is not there, and its name durable.
+    fn make_dir(&self) -> Result<()> {
+        let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
+        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
+        for made in missing {
+            if let Some(parent) = made.parent() {
+                (self.sync)(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the header into a temporary folder, and gives the folder its name.
+    fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
+        let file_path = temporary.join(RUN_FILE);
         let failed = |error: &std::io::Error| io_error("write", &file_path, error);
-        fs::create_dir(unborn).map_err(|error| io_error("make the folder", unborn, &error))?;
+        fs::create_dir(temporary).map_err(|error| io_error("make the folder", temporary, &error))?;
         let mut file =
             File::options().append(true).create_new(true).open(&file_path).map_err(|e| failed(&e))?;
         lock(&file, &file_path)?;
@@ -96,11 +112,14 @@ impl Store {
                 .and_then(|()| file.write_all(&line))
                 .and_then(|()| file.sync_all())
                 .map_err(|e| failed(&e))?;
+            (self.sync)(temporary);
             // A folder that came into being meanwhile holds a run, is not empty, and makes the rename fail.
-            match fs::rename(unborn, &folder) {
+            match fs::rename(temporary, &folder) {
                 Ok(()) => {
-                    sync_folder(&self.dir);
-                    return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), line.len() as u64, 0));
+                    (self.sync)(&self.dir);
+                    let mut chain = Chain::default();
+                    chain.advance(&line[..line.len() - 1]);
+                    return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));
                 }
                 Err(error) if matches!(error.kind(), Io::AlreadyExists | Io::DirectoryNotEmpty) => {}
                 Err(error) => return Err(io_error("make the folder", &folder, &error)),
@@ -120,22 +139,22 @@ impl Store {
             .open(&path.file)
             .map_err(|error| io_error("write", &path.file, &error))?;
         lock(&file, &path.file)?;
-        let Recorded { run, notes, whole_bytes } = read_file(&file, &path.file)?;
-        if !notes.is_empty() {
-            file.set_len(whole_bytes)
+        let Recorded { run, torn, chain } = read_file(&file, &path.file)?;
+        if torn.is_some() {
+            file.set_len(chain.bytes)
                 .and_then(|()| file.sync_data())
                 .map_err(|error| io_error("cut the torn line off", &path.file, &error))?;
         }
-        let writer = Writer::new(Box::new(file), path.clone(), whole_bytes, run.trials.len() as u64);
-        Ok(Resumed { run, notes, writer })
+        let writer = Writer::new(Box::new(file), path.clone(), chain, run.trials.len() as u64);
+        Ok(Resumed { run, torn, writer })
     }
 
     /// Removes what processes left behind that died between making a folder and giving it its name.
-    fn clear_unborn(&self) {
+    fn remove_stale(&self) {
         let Ok(entries) = fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
-            let old = || entry.metadata().and_then(|m| m.modified()).is_ok_and(|at| age(at) > UNBORN_LIFE);
-            if entry.file_name().to_string_lossy().starts_with(UNBORN) && old() {
+            let old = || entry.metadata().and_then(|m| m.modified()).is_ok_and(|at| age(at) > TEMP_LIFETIME);
+            if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) && old() {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -147,10 +166,10 @@ fn age(at: SystemTime) -> Duration {
 }
 
 /// Unlike any other's, in this process and among those that share the folder.
-fn unborn_name() -> String {
+fn temporary_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    format!("{UNBORN}{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("{TEMP_PREFIX}{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Whether a name is one plain component of a path, visible, and the same on every file system.
@@ -180,4 +199,38 @@ fn lock(file: &File, path: &Path) -> Result<()> {
 /// Makes a new name durable. Some file systems cannot; then the name is as safe as they make it.
 fn sync_folder(dir: &Path) {
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+    }
+
+    #[test]
+    fn run_folder_and_every_folder_made_for_it_are_durable() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("data/runs");
+        let store =
+            Store { dir: dir.clone(), sync: |dir| SYNCED.with_borrow_mut(|all| all.push(dir.into())) };
+        let header = serde_json::from_value(serde_json::json!({
+            "run": "a", "began": 1, "kurabe": "0.1.0", "command": [], "cells": [], "targets": [], "overhead": [],
+            "machine": { "cpu": "", "cpus": 1, "memory_bytes": 1, "system": "" },
+            "spec": kurabe_core::run::RunSpec::new("kv", ["null:"]),
+        }))
+        .unwrap();
+        store.create(&header).unwrap();
+        let synced = SYNCED.take();
+        let temporary = |path: &PathBuf| {
+            path.parent() == Some(&dir)
+                && path.file_name().unwrap().to_string_lossy().starts_with(TEMP_PREFIX)
+        };
+        assert_eq!(synced[..2], [root.path().join("data"), root.path().to_owned()]);
+        assert!(temporary(&synced[2]) && synced[3] == dir && synced.len() == 4, "{synced:?}");
+        store.create(&header).unwrap();
+        assert_eq!(SYNCED.take().len(), 2, "the folder of all runs was there");
+    }
 }

@@ -1,20 +1,21 @@
 //! Appending to a run file: one write a line, made durable before the next.
 
-use crate::format::{end_line, trial_line};
+use crate::chain::Chain;
+use crate::format::{Content, content_line};
 use crate::path::RunPath;
-use kurabe_core::run::{RunEnd, TrialRecord};
+use kurabe_core::run::{Resumption, RunEnd, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{self, Write};
 
 /// What a writer needs of its file: a seam, so that tests can fill the disk.
-pub(crate) trait Log: Send {
+pub(crate) trait Sink: Send {
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
     fn make_durable(&mut self) -> io::Result<()>;
     fn cut_to(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-impl Log for File {
+impl Sink for File {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.write_all(line)
     }
@@ -30,10 +31,10 @@ impl Log for File {
 
 /// Appends to one run. It holds the run's lock until it is dropped, or its process ends, however.
 pub struct Writer {
-    log: Box<dyn Log>,
+    sink: Box<dyn Sink>,
     path: RunPath,
-    /// Bytes of whole lines in the file.
-    whole_bytes: u64,
+    /// The end of the lines in the file.
+    chain: Chain,
     trials: u64,
 }
 
@@ -47,8 +48,8 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(log: Box<dyn Log>, path: RunPath, whole_bytes: u64, trials: u64) -> Self {
-        Self { log, path, whole_bytes, trials }
+    pub(crate) fn new(sink: Box<dyn Sink>, path: RunPath, chain: Chain, trials: u64) -> Self {
+        Self { sink, path, chain, trials }
     }
 
     /// Where the run is.
@@ -68,7 +69,7 @@ impl Writer {
     /// [`Environment`](ErrorKind::Environment) where the line cannot be written: what was recorded before is kept,
     /// and the file holds whole lines only.
     pub fn trial(&mut self, trial: &TrialRecord) -> Result<()> {
-        self.append(&trial_line(trial)?)?;
+        self.append(Content::Trial(trial))?;
         self.trials += 1;
         Ok(())
     }
@@ -78,17 +79,26 @@ impl Writer {
     /// # Errors
     /// As for [`Writer::trial`].
     pub fn end(&mut self, end: &RunEnd) -> Result<()> {
-        self.append(&end_line(end)?)
+        self.append(Content::End(end))
     }
 
-    fn append(&mut self, line: &[u8]) -> Result<()> {
-        let written = self.log.append(line).and_then(|()| self.log.make_durable());
+    /// Records that the run goes on; durable when this returns.
+    ///
+    /// # Errors
+    /// As for [`Writer::trial`].
+    pub fn resumed(&mut self, resumption: &Resumption) -> Result<()> {
+        self.append(Content::Resumed(resumption))
+    }
+
+    fn append(&mut self, content: Content<'_>) -> Result<()> {
+        let line = content_line(content, self.chain)?;
+        let written = self.sink.append(&line).and_then(|()| self.sink.make_durable());
         if let Err(error) = written {
             // Half a line would be dropped by readers anyway; without it, a later line does not follow it.
-            let cut = self.log.cut_to(self.whole_bytes);
+            let cut = self.sink.cut_to(self.chain.bytes);
             return Err(self.refused(&error, cut.is_ok()));
         }
-        self.whole_bytes += line.len() as u64;
+        self.chain.advance(&line[..line.len() - 1]);
         Ok(())
     }
 
@@ -117,7 +127,7 @@ mod tests {
         bytes: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Log for SmallDisk {
+    impl Sink for SmallDisk {
         fn append(&mut self, line: &[u8]) -> io::Result<()> {
             let mut bytes = self.bytes.lock().unwrap();
             let fits = line.len().min(self.room - bytes.len());
@@ -141,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_said_and_keeps_what_was_recorded() {
-        let disk = SmallDisk { room: 300, bytes: Arc::default() };
+    fn full_disk_is_an_error_and_keeps_recorded_trials() {
+        let disk = SmallDisk { room: 600, bytes: Arc::default() };
         let path = RunPath::in_folder("runs/full");
-        let mut writer = Writer::new(Box::new(disk.clone()), path, 0, 0);
+        let mut writer = Writer::new(Box::new(disk.clone()), path, Chain::default(), 0);
         let mut kept = 0;
         let error = loop {
             match writer.trial(&failed(kept)) {
@@ -165,18 +175,19 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_full_device_is_an_error_of_the_environment() {
+    fn full_device_is_an_environment_error() {
         let full = File::options().append(true).open("/dev/full").unwrap();
-        let mut writer = Writer::new(Box::new(full), RunPath::in_folder("runs/full"), 0, 0);
+        let mut writer = Writer::new(Box::new(full), RunPath::in_folder("runs/full"), Chain::default(), 0);
         let error = writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Environment);
         assert!(error.to_string().contains("free some space"), "{error}");
     }
 
     #[test]
-    fn a_figure_that_json_cannot_hold_is_refused_before_it_is_written() {
+    fn figure_that_json_cannot_hold_is_refused_before_it_is_written() {
         let disk = SmallDisk { room: 10_000, bytes: Arc::default() };
-        let mut writer = Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), 0, 0);
+        let mut writer =
+            Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), Chain::default(), 0);
         let measurement = kurabe_core::run::Measurement {
             clients: 1,
             offered: 0,

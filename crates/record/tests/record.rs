@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{end, header, trials};
+use common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::run::{PublishingClause, Run, TrialRecord};
 use kurabe_record::{Entry, RUN_FILE, RunPath, RunState, Store, read};
@@ -68,9 +68,9 @@ fn what_is_read_is_what_was_recorded() {
     let (_dir, store) = store();
     let path = recorded(&store, "a", 100, 5, true);
     let found = read(&path).unwrap();
-    let wanted = Run { header: header("a", 100), trials: trials(5), end: Some(end(true)) };
+    let wanted = Run { trials: trials(5), end: Some(end(true)), ..Run::new(header("a", 100)) };
     assert_eq!(found.run, wanted);
-    assert!(found.notes.is_empty());
+    assert_eq!(found.torn, None);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn every_cut_of_a_file_keeps_all_whole_trials() {
         let lines = bytes[first..cut].split(|b| *b == b'\n').count() - 1;
         assert_eq!(found.run.trials, trials(lines.min(3) as u32));
         let torn = bytes[cut - 1] != b'\n';
-        assert_eq!(found.notes.len(), usize::from(torn), "cut at {cut}");
+        assert_eq!(found.torn.is_some(), torn, "cut at {cut}");
     }
 }
 
@@ -144,7 +144,8 @@ fn a_resumed_run_goes_on_behind_its_last_whole_line() {
     fs::write(&path.file, &bytes[..bytes.len() - 30]).unwrap();
 
     let mut resumed = store.resume(&path).unwrap();
-    assert_eq!((resumed.run.trials.len(), resumed.notes.len()), (2, 1));
+    assert_eq!((resumed.run.trials.len(), resumed.torn.is_some()), (2, true));
+    resumed.writer.resumed(&resumption(2)).unwrap();
     resumed.writer.trial(&trials(3)[2]).unwrap();
     resumed.writer.end(&end(false)).unwrap();
     drop(resumed);
@@ -156,6 +157,7 @@ fn a_resumed_run_goes_on_behind_its_last_whole_line() {
 
     let found = read(&path).unwrap();
     assert_eq!((found.run.trials, found.run.end), (trials(4), Some(end(true))));
+    assert_eq!(found.run.resumptions, [resumption(2)]);
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_run_that_is_being_written_is_not_resumed() {
 
 #[test]
 fn a_damaged_run_says_where_and_hides_no_other() {
-    let (_dir, store) = store();
+    let (dir, store) = store();
     recorded(&store, "good", 100, 2, true);
     let cut = recorded(&store, "cut-off", 200, 2, false);
     let bad = recorded(&store, "bad", 300, 3, true);
@@ -185,13 +187,18 @@ fn a_damaged_run_says_where_and_hides_no_other() {
     let message = error.to_string();
     assert!(message.contains("bad/run.jsonl") && message.contains("at line 3"), "{message}");
     assert!(message.contains("other runs are not affected"), "{message}");
+    assert!(message.contains("the 2 lines before it are intact (1 trial)"), "{message}");
+    // What it says can still be used can.
+    let copy = dir.path().join("copy.jsonl");
+    fs::write(&copy, lines[..2].join("\n") + "\n").unwrap();
+    assert_eq!(read(&RunPath::at(&copy).unwrap()).unwrap().run.trials, trials(1));
 
     for (name, bytes, why) in [
         ("empty", &b""[..], "the file is empty"),
         ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "does not begin a run"),
         ("no-newline", &[7; 100][..], "does not begin with a whole line"),
         ("other", b"{\"a\":1}\n", "does not begin a run"),
-        ("future", b"{\"kurabe-run\":2,\"run\":\"x\"}\n", "format 2"),
+        ("no-checksum", b"{\"kurabe-run\":2,\"run\":\"x\"}\n", "its checksum does not match"),
     ] {
         let path = foreign(&store.dir().join(name), bytes);
         let error = read(&path).unwrap_err();
@@ -203,7 +210,7 @@ fn a_damaged_run_says_where_and_hides_no_other() {
         .iter()
         .filter_map(|entry| match entry {
             Entry::Run(run) => Some((run.path.name.as_str(), run.state)),
-            Entry::Damaged { .. } => None,
+            Entry::Unreadable { .. } => None,
         })
         .collect();
     let wanted =
@@ -218,7 +225,7 @@ fn a_run_is_running_while_it_has_a_writer() {
     let (_dir, store) = store();
     let state = |store: &Store| match &store.list().unwrap()[0] {
         Entry::Run(run) => run.state,
-        Entry::Damaged { error, .. } => panic!("{error}"),
+        Entry::Unreadable { error, .. } => panic!("{error}"),
     };
     let mut writer = store.create(&header("a", 100)).unwrap();
     assert_eq!(state(&store), RunState::Running);
@@ -282,7 +289,7 @@ proptest! {
         let path = foreign(&dir.path().join("changed"), &bytes);
         match read(&path) {
             Ok(found) => prop_assert!(found.run.trials.len() <= 2),
-            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Damaged),
+            Err(error) => prop_assert!(matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Unsupported)),
         }
         let list = Store::open(dir.path()).unwrap().list().unwrap();
         prop_assert_eq!(list.len(), 1);

@@ -18,6 +18,7 @@ fn written_lines() -> Vec<Value> {
     for trial in common::trials(4) {
         writer.trial(&trial).unwrap();
     }
+    writer.resumed(&common::resumption(4)).unwrap();
     writer.end(&common::end(true)).unwrap();
     let text = std::fs::read_to_string(&writer.path().file).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -40,9 +41,17 @@ fn the_schema_names_every_member_that_is_written() {
     // Each member is required, so that a member that is dropped from or added to the types changes the schema too.
     let validator = validator();
     for line in written_lines() {
-        for pointer in
-            ["", "/spec", "/machine", "/targets/0", "/targets/0/facts", "/cells/0", "/trial", "/end"]
-        {
+        for pointer in [
+            "",
+            "/spec",
+            "/machine",
+            "/targets/0",
+            "/targets/0/facts",
+            "/cells/0",
+            "/trial",
+            "/resumed",
+            "/end",
+        ] {
             let Some(members) = line.pointer(pointer).and_then(Value::as_object).map(|m| m.keys().cloned())
             else {
                 continue;
@@ -88,9 +97,12 @@ fn a_durability_class_may_stand_in_the_spec_and_no_other_word() {
 #[test]
 fn other_lines_do_not_follow_it() {
     let validator = validator();
-    for line in
-        [json!({}), json!(1), json!({"kurabe-run": 2}), json!({"end": {"at_ms": -1, "complete": true}})]
-    {
+    for line in [
+        json!({}),
+        json!(1),
+        json!({"kurabe-run": 2}),
+        json!({"line": 2, "end": {"at_ms": 1, "complete": true}}),
+    ] {
         assert!(!validator.is_valid(&line), "{line}");
     }
 }

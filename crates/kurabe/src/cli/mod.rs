@@ -29,7 +29,11 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("doctor")
                 .about("Says whether a target can be used: version, durability, limits, what is available")
-                .arg(targets(true))
+                .arg(targets(true).required(false).required_unless_present("runs"))
+                .arg(Arg::new("runs").long("runs").action(ArgAction::SetTrue).help(
+                    "Checks every line of every recorded run: which runs are whole, torn or damaged, or made by another \
+                     version",
+                ))
                 .arg(
                     Arg::new("clients")
                         .long("clients")

@@ -5,16 +5,13 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_core::experiment::Experiment;
-use kurabe_experiments::registry;
 use kurabe_report::compare;
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (_, first) = named_run(matches, "a", output)?;
     let (_, second) = named_run(matches, "b", output)?;
     let view = report::view(matches);
-    let info = |run: &kurabe_core::run::Run| registry::of(&run.header.spec).map(Experiment::info);
-    let infos = [Some(info(&first)?), Some(info(&second)?)];
+    let infos = [report::info(&first, output), report::info(&second, output)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
     output.result(&compare::terminal(&compare::compare(&a, &b), &report::terminal_options(output)));

@@ -1,9 +1,9 @@
-//! `kurabe doctor TARGET…`: can it be used, and what does it promise.
+//! `kurabe doctor TARGET…`: can it be used, and what does it promise. `kurabe doctor --runs`: are the run files whole.
 
-use super::wire;
+use super::{runs, wire};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets;
+use crate::{places, targets};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::driver::Support;
@@ -16,9 +16,12 @@ use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
 pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let mut worst = None;
+    if matches.get_flag("runs") {
+        worst = runs::check(&places::runs(matches)?, output)?;
+    }
     let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
     let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
-    let mut worst = None;
     for url in &urls {
         match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
             Ok(opened) => {

@@ -14,7 +14,7 @@ use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
+use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
@@ -89,7 +89,7 @@ fn make(
     }
     let null = targets::null()?;
     let overhead = overhead::measure(experiment, spec, &null, cancel)?;
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let began = now();
     let mut header = RunHeader {
         run: format!("{}-{}", stamp(began), spec.experiment),
         began,
@@ -108,7 +108,7 @@ fn make(
     }
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
-    let run = Run { header, trials: Vec::new(), end: None };
+    let run = Run::new(header);
     measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
 }
 
@@ -120,11 +120,11 @@ pub(super) fn go_on(
     html: bool,
     output: &Output,
 ) -> Result<Exit> {
-    let Resumed { mut run, writer, .. } = resumed;
+    let Resumed { mut run, mut writer, .. } = resumed;
     let further = super::settle::extend(&mut run, max_rounds)?;
     if run.end.as_ref().is_some_and(|end| end.complete) && !further {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
-        output.result(&report::terminal(&run, output)?);
+        output.result(&report::terminal(&run, output));
         return Ok(exit::DONE);
     }
     let cancel = signals::watch()?;
@@ -160,6 +160,15 @@ pub(super) fn go_on(
     preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
     let mut houses = House::open_all(&opened.targets, &run.header.run)?;
     preflight::room(experiment, &run.header.spec, &opened.targets, &run.header.cells, &mut houses)?;
+    let resumption = Resumption {
+        began: now(),
+        trials_before: run.trials.len() as u64,
+        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+        machine,
+        targets: opened.records.clone(),
+    };
+    writer.resumed(&resumption)?;
+    run.resumptions.push(resumption);
     let sitting = Sitting { experiment, opened: &opened, houses, writer, cancel: &cancel, html, output };
     let made = measure(sitting, run);
     opened.close(output);
@@ -240,7 +249,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     if run.trials.is_empty() {
         output.note("nothing was measured");
     } else {
-        output.result(&report::terminal(&run, output)?);
+        output.result(&report::terminal(&run, output));
         if html {
             match report::write_html(&run, writer.path()) {
                 Ok(path) => output.hint(&format!("report: {}", path.display())),
@@ -258,6 +267,11 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
     Ok(if failed { exit::FAILED_CELLS } else { exit::DONE })
+}
+
+/// Seconds since 1970-01-01 UTC.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The experiment's axes, with the rate where one was asked for.

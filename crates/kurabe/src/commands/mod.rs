@@ -11,6 +11,7 @@ mod observe;
 mod planned;
 mod report;
 mod run;
+mod runs;
 mod settle;
 mod show;
 mod truth;
@@ -69,8 +70,8 @@ fn named_run(
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, name)).map_err(OfRunFile)?;
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
-    for note in &recorded.notes {
-        output.note(note);
+    if let Some(torn) = &recorded.torn {
+        output.warning(torn);
     }
     Ok((path, recorded.run))
 }

@@ -6,11 +6,12 @@ use crate::output::Output;
 use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{Summary, View, ab, csv, html, json, markdown, terminal};
+use kurabe_report::{View, ab, csv, html, json, markdown, terminal};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,12 @@ const WIDTH: usize = 110;
 pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (path, run) = named_run(matches, "run", output)?;
     let view = view(matches);
-    let experiment = registry::of(&run.header.spec)?;
-    let summary = view.analyse(&run, Some(experiment.info()))?;
+    let info = info(&run, output);
+    let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
     let published = matches.get_flag("published");
-    if published && experiment.info().published.is_none() {
+    if published && info.and_then(|info| info.published).is_none() {
         return Err(Error::usage(format!(
             "no published figures are known for {}",
             run.header.spec.experiment
@@ -94,8 +95,8 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
 }
 
 /// The run as a table with its verdicts.
-pub(super) fn terminal(run: &Run, output: &Output) -> Result<String> {
-    Ok(terminal::render(&summary(run)?, &terminal_options(output)))
+pub(super) fn terminal(run: &Run, output: &Output) -> String {
+    terminal::render(&kurabe_report::analyse(run, info(run, output)), &terminal_options(output))
 }
 
 /// How to show a table on this terminal.
@@ -106,13 +107,22 @@ pub(super) fn terminal_options(output: &Output) -> terminal::Options {
 /// Writes the page beside the run.
 pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
-    write(&file, &html::render(&summary(run)?, &html::Options::default()))?;
+    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    write(&file, &html::render(&kurabe_report::analyse(run, info), &html::Options::default()))?;
     Ok(file)
 }
 
-pub(super) fn summary(run: &Run) -> Result<Summary> {
-    let experiment = registry::of(&run.header.spec)?;
-    Ok(kurabe_report::analyse(run, Some(experiment.info())))
+/// What this version knows of a run's experiment. A run of another version's experiment is shown without it.
+pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo> {
+    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    if info.is_none() {
+        output.warning(&format!(
+            "this version of kurabe does not know the experiment '{}': its figures are shown, without the question that it \
+             answers",
+            run.header.spec.experiment
+        ));
+    }
+    info
 }
 
 /// Writes a file whole or not at all: a report that was there stays until the new one is complete.

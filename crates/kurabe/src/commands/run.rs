@@ -1,7 +1,7 @@
 //! `kurabe run`, `rerun` and `resume`: three ways to the same trials.
 
 use super::execute::{Job, execute, go_on};
-use super::{named_run, wanted};
+use super::wanted;
 use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
@@ -50,8 +50,15 @@ fn no_experiment(matches: &ArgMatches) -> Error {
 
 /// The same again, as a new run: same axes, seed, rounds and times.
 pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let (_, run) = named_run(matches, "run", output)?;
-    let spec = run.header.spec;
+    let path = places::runs(matches)?.find(&wanted(matches, "run")).map_err(OfRunFile)?;
+    let spec = kurabe_record::read_header(&path).map_err(OfRunFile)?.spec;
+    // What was asked for stands in the first line. Whatever happened to the others is said and changes nothing here.
+    match kurabe_record::read(&path) {
+        Ok(recorded) => recorded.torn.iter().for_each(|torn| output.warning(torn)),
+        Err(error) => {
+            output.warning(&format!("{error}; its first line, which is intact, is all that a rerun needs"));
+        }
+    }
     let job = Job {
         urls: urls(matches, &spec.targets)?,
         cache: spec.cache.clone(),
@@ -68,8 +75,8 @@ pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, "run")).map_err(OfRunFile)?;
     let resumed = store.resume(&path).map_err(OfRunFile)?;
-    for note in &resumed.notes {
-        output.note(note);
+    if let Some(torn) = &resumed.torn {
+        output.warning(torn);
     }
     let urls = urls(matches, &resumed.run.header.spec.targets)?;
     let max_rounds =

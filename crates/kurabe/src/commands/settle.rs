@@ -38,7 +38,7 @@ impl Ending {
             return further;
         }
         let trials = earlier.iter().chain(made).cloned().collect();
-        let run = Run { header: self.run.header.clone(), trials, end: None };
+        let run = Run { trials, ..Run::new(self.run.header.clone()) };
         let info = registry::of(spec).ok().map(Experiment::info);
         let open = analyse(&run, info).verdicts.iter().filter(|verdict| !verdict.settled).count();
         let spent = self.began.elapsed();

@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::places;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::ErrorKind;
 use kurabe_record::{Entry, RunState};
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ pub(super) fn show(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         return list(matches, output);
     }
     let (_, run) = named_run(matches, "run", output)?;
-    output.result(&super::report::terminal(&run, output)?);
+    output.result(&super::report::terminal(&run, output));
     Ok(exit::DONE)
 }
 
@@ -42,7 +43,10 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                     summary.header.spec.targets.join(" ")
                 )
             }
-            Entry::Damaged { error, .. } => format!("damaged: {error}"),
+            Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
+                format!("damaged: {error}")
+            }
+            Entry::Unreadable { error, .. } => format!("unreadable: {error}"),
         };
         let _ = writeln!(text, "{name:width$}  {about}");
     }

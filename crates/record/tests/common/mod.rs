@@ -9,8 +9,8 @@ use kurabe_core::observation::{
     WireUse,
 };
 use kurabe_core::run::{
-    CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, RunEnd, RunHeader, RunSpec, TargetRecord,
-    TrialRecord,
+    CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Resumption, RunEnd, RunHeader, RunSpec,
+    TargetRecord, TrialRecord,
 };
 use kurabe_core::witness::{
     Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, StatementUse, WaitGroup,
@@ -144,6 +144,11 @@ fn trial(n: u32) -> TrialRecord {
         outcome,
         again: None,
     }
+}
+
+pub fn resumption(trials_before: u64) -> Resumption {
+    let RunHeader { machine, targets, .. } = header("a", 100);
+    Resumption { began: 200, trials_before, kurabe: "0.2.0".into(), machine, targets }
 }
 
 pub fn end(complete: bool) -> RunEnd {

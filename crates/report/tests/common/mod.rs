@@ -189,7 +189,7 @@ impl Scenario {
             }
         }
         let at_ms = trials.len() as u64 * 500;
-        Run { header, trials, end: Some(RunEnd { at_ms, complete: true }) }
+        Run { trials, end: Some(RunEnd { at_ms, complete: true }), ..Run::new(header) }
     }
 
     fn measure(&self, record: &CellRecord, operation: &str, rng: &mut Rng) -> Measurement {

@@ -247,7 +247,7 @@ impl<'a> Ground<'a> {
         if !complete {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
-        Ok(Run { header, trials, end: Some(RunEnd { at_ms: 0, complete: true }) })
+        Ok(Run { trials, end: Some(RunEnd { at_ms: 0, complete: true }), ..Run::new(header) })
     }
 }
 
