@@ -242,7 +242,7 @@ pub struct Client {
     pub index: usize,
     /// How many there are.
     pub count: usize,
-    /// Seeds what it draws: differs between rounds, clients and operations, equal between targets.
+    /// Seeds what it draws: differs between rounds, cells, operations and clients; equal between targets.
     pub seed: u64,
 }
 

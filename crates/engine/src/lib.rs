@@ -8,6 +8,7 @@ mod clock;
 mod connections;
 mod curve;
 pub mod event;
+mod draw_seed;
 mod footprint;
 mod gate;
 mod highest;

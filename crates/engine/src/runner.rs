@@ -1,6 +1,7 @@
 //! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
 
 use crate::book::{Attempt, Book, Told};
+use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::highest::Objective;
 use crate::house::House;
@@ -15,7 +16,6 @@ use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::mix;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -259,7 +259,8 @@ impl Runner<'_> {
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let house = &mut houses[self.slot(cell)];
-        let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, house, tell)));
+        let rerun = again.is_some();
+        let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, house, tell)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
@@ -338,9 +339,15 @@ impl Runner<'_> {
         }
     }
 
-    /// The seed of a round: the same for every target, so that all are asked the same things.
-    pub(crate) fn seed(&self, round: u32) -> u64 {
-        mix(self.spec.seed, u64::from(round) + 1)
+    /// The seed of what a trial's clients draw.
+    pub(crate) fn draw_seed(
+        &self,
+        round: u32,
+        cell: &CellRecord,
+        operation: &OperationInfo,
+        rerun: bool,
+    ) -> DrawSeed {
+        DrawSeed::new(self.spec.seed, round, cell, operation.name, rerun)
     }
 
     fn trial(
@@ -348,6 +355,7 @@ impl Runner<'_> {
         round: u32,
         cell: &CellRecord,
         operation: &'static OperationInfo,
+        rerun: bool,
         house: &mut Option<House>,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Measurement, Failure> {
@@ -356,7 +364,8 @@ impl Runner<'_> {
         let house =
             house.as_mut().ok_or_else(|| Error::new(ErrorKind::Internal, "a target without a house"))?;
         let target = &self.targets[cell.target];
-        let seed = self.seed(round);
+        let seed = self.draw_seed(round, cell, operation, rerun);
+        let mut probes = 0;
         let mut made = |pace: Pace, stop: Stop| {
             workload.before(
                 operation.name,
@@ -371,12 +380,13 @@ impl Runner<'_> {
                 operation,
                 stop,
                 pace,
-                seed,
+                seed: seed.of_probe(probes),
                 cancel: self.cancel,
                 progress: self.progress,
                 observer: self.observer,
                 sides: self.sides,
             };
+            probes += 1;
             trial.run(|done| workload.after(operation.name, &mut *house.session, done))
         };
         let stop = plan::stop(self.spec, operation);

@@ -14,6 +14,7 @@ use kurabe_core::experiment::{OperationInfo, Workload};
 use kurabe_core::load::Load;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -123,7 +124,7 @@ impl Runner<'_> {
             operation: operations[operation],
             stop: plan::stop(self.spec, operations[operation]),
             pace: Pace::Closed,
-            seed: self.seed(round),
+            seed: self.draw_seed(round, &self.cells[cell], operations[operation], false).of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
             // What others do meanwhile could not be told from what this one does.
@@ -135,7 +136,7 @@ impl Runner<'_> {
             .map(|member| Ok(trial(&**member.made.as_ref().map_err(Failure::clone)?, member.place)))
             .collect();
         let time = plan::stop(self.spec, operations[group[0].1]).duration;
-        let played = self.play(&trials, time, self.seed(round));
+        let played = self.play(&trials, time, mix(self.spec.seed, u64::from(round)));
         let mut outcomes = Vec::with_capacity(group.len());
         for ((trial, played), place) in trials.iter().zip(played).zip(group) {
             let house = &mut houses[self.slot(&self.cells[place.0])];

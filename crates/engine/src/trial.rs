@@ -51,7 +51,7 @@ pub struct Trial<'a> {
     pub stop: Stop,
     /// How load is offered.
     pub pace: Pace,
-    /// Seeds the clients' draws: the same for every target in one round, so that they are asked the same things.
+    /// Seeds the clients' draws. Trials that differ only in their targets have the same seed; no other two have.
     pub seed: u64,
     /// Set by the user's Ctrl-C.
     pub cancel: &'a AtomicBool,

@@ -29,6 +29,18 @@ pub const fn mix(a: u64, b: u64) -> u64 {
     finalise(finalise(a.wrapping_add(GOLDEN)).wrapping_add(b).wrapping_add(GOLDEN))
 }
 
+/// A hash of a word and a text into one word; texts of different lengths do not collide by their padding.
+#[must_use]
+pub fn mix_text(seed: u64, text: &str) -> u64 {
+    let mut hash = mix(seed, text.len() as u64);
+    for chunk in text.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = mix(hash, u64::from_le_bytes(word));
+    }
+    hash
+}
+
 /// A deterministic generator of uniform 64-bit words with a period of 2^256 − 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng {

@@ -1,0 +1,149 @@
+//! The keys that a run's trials draw: no two trials of one target read the same ones, and all targets read the same.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+use kurabe_core::Result;
+use kurabe_core::around::{Around, Hook};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Measurement, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_engine::event::Event;
+use kurabe_engine::house::House;
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::{Runner, Suspect};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+/// The keys read since the trial began.
+type Log = Arc<Mutex<Vec<i64>>>;
+
+/// Reads of each trial, warm-up included.
+const READS: usize = 42;
+
+/// Notes the key of each read.
+struct Reads {
+    log: Log,
+    reads: Vec<usize>,
+}
+
+impl Hook for Reads {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        let prepared = inner.prepare(operation)?;
+        if matches!(operation, Operation::Get { .. }) {
+            self.reads.push(prepared.0);
+        }
+        Ok(prepared)
+    }
+
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if let (true, [Value::Int(key)]) = (self.reads.contains(&prepared.0), parameters) {
+            self.log.lock().unwrap().push(*key);
+        }
+        inner.execute(prepared, parameters, out)
+    }
+}
+
+/// A trial's keys, with its round, its target, and whether it was of the baseline's repeat.
+struct Drawn {
+    round: u32,
+    target: usize,
+    statement: String,
+    repeat: bool,
+    rerun: bool,
+    keys: Vec<i64>,
+}
+
+/// Two rounds of point reads, prepared once and per request, on two targets.
+fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let info = experiment.info();
+    let mut axes = info.baseline(&[]).unwrap().alone();
+    let statement = info.axes.iter().find(|axis| axis.name == "statement").unwrap();
+    axes.insert(
+        "statement".to_owned(),
+        ["once", "per-request"].map(|text| statement.parse(text).unwrap()).to_vec(),
+    );
+    let spec = RunSpec {
+        axes,
+        operations: vec!["read".to_owned()],
+        rounds: 2,
+        requests: BTreeMap::from([("read".to_owned(), 40)]),
+        records: Some(20_000),
+        seed: 5,
+        ..RunSpec::new(info.name, ["null:", "null:"])
+    };
+    let log = Log::default();
+    let targets = ["a", "b"].map(|name| {
+        let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+        let facts = inner.describe().unwrap();
+        let log = Arc::clone(&log);
+        let hook = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
+        Target::new(name, Box::new(Around::new(inner, hook)), facts)
+    });
+    let cells = cells(experiment, &spec, &targets).unwrap();
+    let runner = Runner { suspect, ..Runner::new(experiment, &spec, "keys", &targets, &cells) };
+    let mut trials = Vec::new();
+    let houses = House::open_all(&targets, "keys").unwrap();
+    let complete = runner.run(houses, &[], &mut |event| {
+        match event {
+            Event::TrialBegins { .. } => log.lock().unwrap().clear(),
+            Event::TrialEnds { record } => {
+                let cell = &cells[record.cell];
+                let mut keys = std::mem::take(&mut *log.lock().unwrap());
+                // Before the clients' reads there may be those by which the load was checked.
+                let keys = keys.split_off(keys.len() - READS);
+                trials.push(Drawn {
+                    round: record.round,
+                    target: cell.target,
+                    statement: cell.axes.word("statement").unwrap().to_owned(),
+                    repeat: cell.repeat,
+                    rerun: record.again.is_some(),
+                    keys,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    assert!(complete.unwrap());
+    trials
+}
+
+/// How many keys of one trial the other reads too.
+fn shared(one: &Drawn, other: &Drawn) -> usize {
+    let keys: HashSet<i64> = one.keys.iter().copied().collect();
+    other.keys.iter().filter(|key| keys.contains(key)).count()
+}
+
+#[test]
+fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
+    let trials = drawn(Some(|_: &Measurement| Some("always".to_owned())));
+    assert!(trials.iter().any(|trial| trial.rerun), "a trial was made again");
+    assert!(trials.iter().any(|trial| trial.repeat), "the baseline was repeated");
+    for (at, one) in trials.iter().enumerate() {
+        for other in trials[..at].iter().filter(|other| other.target == one.target) {
+            // By chance two trials share a key in a tenth of cases.
+            assert!(shared(one, other) <= 3, "{} keys read before", shared(one, other));
+        }
+    }
+}
+
+#[test]
+fn all_targets_are_asked_for_the_same_keys() {
+    let trials = drawn(None);
+    let first = |trial: &&Drawn| trial.target == 0 && !trial.repeat;
+    for one in trials.iter().filter(first) {
+        let twin = trials
+            .iter()
+            .find(|other| other.target == 1 && other.round == one.round && other.statement == one.statement);
+        assert_eq!(one.keys, twin.unwrap().keys);
+    }
+}
