@@ -337,11 +337,13 @@ pub trait Transaction: Send {
     }
 }
 
-/// When a trial's measured phase ends: at whichever comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When a trial's measured phase ends: at whichever of `requests` and `duration` comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// So many transactions, over all clients.
     pub requests: Option<u64>,
     /// So long after its start.
     pub duration: Option<Duration>,
+    /// Not before this time, though all requests be made.
+    pub least: Option<Duration>,
 }

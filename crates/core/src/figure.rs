@@ -103,6 +103,9 @@ pub const THREADS: &str = "threads";
 /// How many of them came with the connections.
 pub const THREADS_ADDED: &str = "threads added";
 
+/// Clients that starved: the trial had ended for most others when they had their last answer.
+pub const STARVED: &str = "clients starved";
+
 /// The share of reads that the cache answered.
 pub const HIT_RATIO: &str = "hit ratio";
 /// The same as the cache itself counted it.
@@ -131,6 +134,11 @@ pub const CHARTED: [&str; 1] = [MEMORY];
 
 /// All figures that this version knows, in the order in which they are shown.
 pub static FIGURES: &[FigureInfo] = &[
+    FigureInfo {
+        name: STARVED,
+        about: "clients whose last answer came later than twice the median of all clients' ends; throughput counts what \
+                they had completed by then",
+    },
     FigureInfo { name: CONNECT, about: "until a new connection was ready" },
     FigureInfo {
         name: REACH,

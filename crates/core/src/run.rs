@@ -13,6 +13,7 @@ use crate::observation::Observation;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What the user asked for: enough to repeat the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +62,10 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
 }
+
+/// The least time of a trial, where the user does not ask for another. A shorter one is not warmed up in a tenth of its
+/// time, and counters that tick a hundred times a second cannot show whether other processes disturbed it.
+pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
 
 /// What a difference must be to matter, where nobody says otherwise: 5 %.
 pub const DEFAULT_MARGIN: f64 = 0.05;
@@ -246,8 +251,10 @@ pub struct Measurement {
     pub retries: u64,
     /// Transactions before the measured phase: executed, verified, in no figure.
     pub warmup: u64,
-    /// The measured phase, in nanoseconds: the mean over clients of the time from their common start to when
-    /// each had made and checked its own last transaction, so that one straggler does not stretch it for all.
+    /// The measured phase, in nanoseconds. Closed loop: the mean, over clients that had anything to do, of the time from
+    /// their common start to when each had made and checked its last transaction; where a client starved, the time in which
+    /// `completed` transactions are made at the throughput without it (engine::throughput). Open loop: the time over which
+    /// transactions were due, or until the last answer where that came later.
     pub elapsed_ns: u64,
     /// CPU time of the whole process in the measured phase, in nanoseconds.
     pub client_cpu_ns: u64,
@@ -299,7 +306,8 @@ pub struct OpenLoop {
     pub lag: Histogram,
     /// The time over which transactions were due, in nanoseconds.
     pub due_ns: u64,
-    /// The most transactions that were due and not begun at one moment, since all clients were waiting for answers.
+    /// The most transactions that were due and not begun at once while every client was waiting for an answer, the one
+    /// begun next among them; 0 where a client always stood ready.
     pub backlog: u64,
     /// Trials that it took to find the highest rate; 0 where the rate was given.
     pub probes: u32,

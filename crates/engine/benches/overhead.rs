@@ -51,6 +51,7 @@ fn row(payload: &str, operation: &str) {
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),
                     duration: Some(Duration::from_millis(200)),
+                    least: None,
                 },
                 seed: run as u64,
                 cancel: &AtomicBool::new(false),

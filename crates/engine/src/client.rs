@@ -3,7 +3,7 @@
 use crate::connections::Connections;
 use crate::curve::Curve;
 use crate::gate::Gate;
-use crate::open::{Paced, sleep_sharply};
+use crate::open::{Paced, Warmup, sleep_sharply};
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
@@ -42,7 +42,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) pipeline: u64,
     /// The schedule of an open loop; none where the loop is closed.
     pub(crate) schedule: Option<Schedule>,
+    /// The warm-up of an open loop; none where the loop is closed.
+    pub(crate) warmup: Option<Warmup>,
     pub(crate) duration: Option<Duration>,
+    /// The measured phase lasts so long, though all requests be made.
+    pub(crate) least: Option<Duration>,
     /// What says when a long trial has warmed up.
     pub(crate) warmth: Option<Warmth>,
     /// The trial's place among others that take turns; none where it has the machine to itself.
@@ -118,9 +122,20 @@ impl<'a> Worker<'a> {
     /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
     /// happens, or the others would wait for ever.
     pub(crate) fn run(mut self) -> Outcome {
-        let ready = sides::keep_to(self.shared.cpus).and_then(|()| self.ready());
-        let failed = ready.is_err();
-        self.note(ready);
+        let connected = sides::keep_to(self.shared.cpus).and_then(|()| self.connect());
+        let failed = connected.is_err();
+        self.note(connected);
+        let warmed_up = match &self.shared.warmup {
+            Some(warmup) => {
+                warmup.gate.report();
+                let start = warmup.gate.pass().filter(|_| !failed);
+                start.map_or(Ok(()), |start| self.warm_up_paced(start, warmup))
+            }
+            None if failed => Ok(()),
+            None => self.warm_up(),
+        };
+        let failed = failed || warmed_up.is_err();
+        self.note(warmed_up);
         self.shared.gate.report();
         if let Some(start) = self.shared.gate.pass()
             && !failed
@@ -149,16 +164,22 @@ impl<'a> Worker<'a> {
         self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
     }
 
-    fn ready(&mut self) -> Result<()> {
+    fn connect(&mut self) -> Result<()> {
         if !self.shared.connection_per_request && self.shared.pool.is_none() {
             let mut session = self.shared.driver.connect(self.shared.options)?;
             self.transaction.attach(&mut *session)?;
             self.session = Some(session);
         }
+        Ok(())
+    }
+
+    /// Warms up as a closed loop does.
+    fn warm_up(&mut self) -> Result<()> {
         let most = self.quota.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
         let began = Instant::now();
         let until = self.shared.duration.map(|duration| began + duration / WARMUP_TIME_PART);
-        while self.outcome.warmup < most && !self.stopped() {
+        let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
+        while (self.outcome.warmup < most || began.elapsed() < least) && !self.stopped() {
             self.transaction.draw();
             self.transact()?;
             self.transaction.check()?;
@@ -254,21 +275,25 @@ impl<'a> Worker<'a> {
     }
 
     fn ended(&self) -> bool {
-        self.outcome.offered >= self.quota.unwrap_or(u64::MAX) || self.stopped()
+        let early = self.shared.least.is_some_and(|least| self.outcome.elapsed < least);
+        self.outcome.offered >= self.quota.unwrap_or(u64::MAX) && !early || self.stopped()
     }
 
     fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
-        let deadline = time.map(|time| Tick::now() + time);
+        let mut ended = Tick::now();
+        let deadline = time.map(|time| ended + time);
+        let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.quota.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut told = (Tick::now(), self.outcome.completed);
-        self.outcome.curve.begin();
-        while self.outcome.offered < quota && !self.stopped() {
+        let mut told = (ended, self.outcome.completed);
+        self.outcome.curve.begin(self.outcome.elapsed);
+        let early = |now: Tick| least.is_some_and(|least| now < least);
+        while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
             self.transaction.draw();
             self.outcome.offered += pipeline;
             let began = Tick::now();
             let answer = self.transact();
-            let ended = Tick::now();
+            ended = Tick::now();
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
                 self.outcome.failed += pipeline;
                 return Err(error);

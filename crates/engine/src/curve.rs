@@ -30,8 +30,10 @@ impl Curve {
         Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
     }
 
-    pub(crate) fn begin(&mut self) {
-        self.start = Tick::now();
+    /// The client begins, or goes on after it has worked for this long in earlier slices.
+    pub(crate) fn begin(&mut self, worked: Duration) {
+        let now = Tick::now();
+        self.start = now.checked_sub(worked).unwrap_or(now);
     }
 
     #[inline]
@@ -56,8 +58,8 @@ impl Curve {
         self.next = at + self.every;
     }
 
-    /// What was completed at a moment, on a straight line between the points around it; `end` is the last.
-    fn at(&self, moment: f64, end: (u64, u64)) -> f64 {
+    /// What was completed at a timestamp, on a straight line between the points around it; `end` is the last.
+    pub(crate) fn at(&self, moment: f64, end: (u64, u64)) -> f64 {
         let after = self.points.partition_point(|point| (point.0 as f64) <= moment);
         let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
         let high = self.points.get(after).copied().unwrap_or(end);

@@ -6,12 +6,13 @@
 //! Gil Tene, "How NOT to Measure Latency").
 
 use crate::client::{Tick, Worker};
+use crate::gate::Gate;
 use crate::schedule::Schedule;
 use kurabe_core::Result;
 use kurabe_stats::Histogram;
 use std::num::NonZeroU64;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Closer than this the processor waits for the time instead of going to sleep, which would take about as long.
 const SPIN: u64 = 5_000;
@@ -44,6 +45,19 @@ impl Paced {
     }
 }
 
+/// The warm-up of an open loop: transactions that are due at the trial's own rate, begun once every client is connected.
+pub(crate) struct Warmup {
+    pub(crate) schedule: Schedule,
+    /// Opens when every client is connected.
+    pub(crate) gate: Gate,
+}
+
+impl Warmup {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        Self { schedule, gate: Gate::new() }
+    }
+}
+
 /// Lets this thread's sleeps end when they should: the kernel is free to add 50 µs (`prctl(2)`, `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_sharply() {
     // Where it cannot be set, dispatch lag shows it.
@@ -51,6 +65,28 @@ pub(crate) fn sleep_sharply() {
 }
 
 impl Worker<'_> {
+    /// Warms up at the rate of the trial: a burst as fast as the server answers would fill its logs and its queues, and
+    /// the measured phase would begin with them. What is still waiting when the warm-up ends is not begun.
+    pub(crate) fn warm_up_paced(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
+        sleep_sharply();
+        let start = Tick::now() + start.saturating_duration_since(Instant::now());
+        let end = warmup.schedule.due_until();
+        let mut paced = Paced::new();
+        while !self.stopped() {
+            let Some(due) = warmup.schedule.take() else { break };
+            let Some(began) = self.wait_until(start, due, end, &warmup.schedule, &mut paced) else { break };
+            if began > end {
+                break;
+            }
+            self.transaction.draw();
+            self.transact()?;
+            self.transaction.check()?;
+            self.outcome.warmup += 1;
+            self.outcome.done.completed += 1;
+        }
+        Ok(())
+    }
+
     /// Runs transactions as they are due. `start` may lie ahead.
     pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule, paced: &mut Paced) -> Result<()> {
         let last_begin = schedule.last_begin();
@@ -101,11 +137,12 @@ impl Worker<'_> {
     ) -> Option<u64> {
         let now = nanos(start, Tick::now());
         if now > due {
-            if now <= last_begin {
-                paced.backlog = paced.backlog.max(schedule.waiting(now - due));
+            if now <= last_begin && !schedule.has_ready_client() {
+                paced.backlog = paced.backlog.max(schedule.waiting(now));
             }
             return Some(now);
         }
+        let _ready = schedule.ready_client();
         loop {
             // Before the start, offsets are 0: the time left is worked out from the instant.
             let left =

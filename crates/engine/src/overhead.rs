@@ -70,7 +70,7 @@ pub fn measure(
                 options: &ConnectOptions::default(),
                 workload: &*workload,
                 operation,
-                stop: Stop { requests: None, duration: Some(TIME) },
+                stop: Stop { duration: Some(TIME), ..Stop::default() },
                 pace: Pace::Closed,
                 seed: spec.seed,
                 cancel,

@@ -5,7 +5,7 @@ use kurabe_core::driver::{Driver, Support};
 use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::run::{CellRecord, RunSpec};
+use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::time::Duration;
 
@@ -210,6 +210,8 @@ pub fn stop(spec: &RunSpec, operation: &OperationInfo) -> Stop {
     Stop {
         requests: spec.requests.get(operation.name).copied(),
         duration: spec.duration_ns.map(Duration::from_nanos),
+        // Where the user asked for a number of requests, it is what is made.
+        least: spec.budget_ns.map(|_| LEAST_TRIAL),
     }
 }
 

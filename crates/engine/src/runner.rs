@@ -3,10 +3,10 @@
 use crate::book::{Attempt, Book, Told};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
-use crate::highest::Objective;
 use crate::house::House;
 use crate::order;
 use crate::plan::{self, Target};
+use crate::rate_search::RateSearch;
 use crate::sides::Sides;
 use crate::stopping::stopping;
 use crate::trial::{Failure, Pace, Trial, panicked};
@@ -397,8 +397,8 @@ impl Runner<'_> {
             Load::Highest => {
                 let slo = Duration::from_nanos(self.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
-                let objective = Objective { slo, arrivals, time };
-                objective.find(|pace, time| made(pace, Stop { requests: None, duration: Some(time) }))?
+                let search = RateSearch { slo, arrivals, time };
+                search.find(|pace, time| made(pace, Stop { duration: Some(time), ..Stop::default() }))?
             }
         };
         measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);

@@ -2,13 +2,19 @@
 
 use kurabe_core::load::Arrivals;
 use kurabe_stats::rng::Rng;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// After the last transaction was due, those still waiting are begun for half the trial's time, but at least …
 const LEAST_GRACE: Duration = Duration::from_secs(1);
 /// … and at most so long; the rest is dropped, and counted.
 const MOST_GRACE: Duration = Duration::from_secs(10);
+
+/// A warm-up takes one tenth of the time over which transactions are due, …
+const WARM_UP_PART: f64 = 10.0;
+/// … and three tenths at most.
+const WARM_UP_MOST: f64 = 10.0 / 3.0;
 
 /// The open loop of a trial, as it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -26,56 +32,133 @@ pub(crate) struct Plan {
 /// Times are offsets from the trial's start, in nanoseconds.
 pub(crate) struct Schedule {
     gap: f64,
-    arrivals: Arrivals,
     end: f64,
     most: u64,
     state: Mutex<State>,
+    /// Clients that stand ready: each holds a transaction that it has not begun yet.
+    ready: AtomicUsize,
 }
 
 struct State {
     taken: u64,
-    /// When the last Poisson arrival was due.
+    over: bool,
+    arrivals: Stream,
+    /// The same arrivals again, as far as they have been counted.
+    counted: u64,
+    count: Stream,
+}
+
+/// The times at which transactions are due, one after the other.
+#[derive(Clone)]
+struct Stream {
+    arrivals: Arrivals,
+    gap: f64,
+    /// How many have come.
+    number: u64,
+    /// When the last one was due.
     last: f64,
     rng: Rng,
 }
 
+impl Stream {
+    fn next(&mut self) -> f64 {
+        self.last = match self.arrivals {
+            Arrivals::Even => self.number as f64 * self.gap,
+            // The gaps of a Poisson process: -ln(u) / rate, u uniform in (0, 1].
+            Arrivals::Poisson => self.last - (1.0 - self.rng.unit_f64()).ln() * self.gap,
+        };
+        self.number += 1;
+        self.last
+    }
+}
+
+/// A client that stands ready, until it is dropped.
+pub(crate) struct Ready<'a>(&'a AtomicUsize);
+
+impl Drop for Ready<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Plan {
+    /// The warm-up of a trial with this schedule: a tenth of its time. Where that is less than one transaction for each
+    /// client, it is longer, up to three tenths.
+    pub(crate) fn warm_up(&self, clients: usize, seed: u64) -> Self {
+        let time = self.time.as_secs_f64().min(self.most as f64 / self.rate);
+        let each = clients as f64 / self.rate;
+        let time = (time / WARM_UP_PART).max(each).min(time / WARM_UP_MOST);
+        Self { time: Duration::from_secs_f64(time), most: u64::MAX, seed, ..*self }
+    }
+}
+
 impl Schedule {
     pub(crate) fn new(plan: &Plan) -> Self {
+        let (arrivals, gap) = (plan.arrivals, 1e9 / plan.rate);
+        let stream = Stream { arrivals, gap, number: 0, last: 0.0, rng: Rng::new(plan.seed) };
         Self {
-            gap: 1e9 / plan.rate,
-            arrivals: plan.arrivals,
+            gap,
             end: plan.time.as_nanos() as f64,
             most: plan.most,
-            state: Mutex::new(State { taken: 0, last: 0.0, rng: Rng::new(plan.seed) }),
+            state: Mutex::new(State {
+                taken: 0,
+                over: false,
+                arrivals: stream.clone(),
+                counted: 0,
+                count: stream,
+            }),
+            ready: AtomicUsize::new(0),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A client that panicked elsewhere left plain numbers behind: they are still right.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the next transaction, and says when it is due; `None` where no further one is.
     pub(crate) fn take(&self) -> Option<u64> {
-        // A client that panicked elsewhere left plain numbers behind: they are still right.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.taken == self.most {
+        let mut state = self.lock();
+        // Clients that come later must not draw another gap.
+        if state.over || state.taken == self.most {
             return None;
         }
-        let due = match self.arrivals {
-            Arrivals::Even => state.taken as f64 * self.gap,
-            // The gaps of a Poisson process: -ln(u) / rate, u uniform in (0, 1].
-            Arrivals::Poisson => state.last - (1.0 - state.rng.unit_f64()).ln() * self.gap,
-        };
+        let due = state.arrivals.next();
         if due >= self.end {
-            // Clients that come later must not draw another gap.
-            state.taken = self.most;
+            state.over = true;
             return None;
         }
         state.taken += 1;
-        state.last = due;
         Some(due as u64)
     }
 
-    /// How many transactions are due and not begun, where one is begun so many nanoseconds late and all clients were
-    /// busy until then. For Poisson arrivals it is the expected number.
-    pub(crate) fn waiting(&self, late: u64) -> u64 {
-        (late as f64 / self.gap) as u64 + 1
+    /// Counts the calling client among those that stand ready, until the answer is dropped.
+    pub(crate) fn ready_client(&self) -> Ready<'_> {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        Ready(&self.ready)
+    }
+
+    /// Whether a client stands ready. Then transactions that wait do not wait for the server: the client's thread has
+    /// not been woken yet.
+    pub(crate) fn has_ready_client(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many transactions are due by now and not begun, where one is being begun and all other clients are busy.
+    pub(crate) fn waiting(&self, now: u64) -> u64 {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let end = self.end.min(now as f64 + 1.0);
+        loop {
+            let mut next = state.count.clone();
+            if state.counted == self.most || next.next() >= end {
+                break;
+            }
+            state.count = next;
+            state.counted += 1;
+        }
+        // The one that is being begun is among those taken.
+        (state.counted + 1).saturating_sub(state.taken)
     }
 
     /// How long after the start transactions are begun; later ones are dropped.
@@ -146,10 +229,44 @@ mod tests {
     }
 
     #[test]
-    fn lateness_says_how_many_wait() {
+    fn backlog_counts_what_is_due_and_not_begun() {
+        let even = schedule(Arrivals::Even, 1_000.0, 2, u64::MAX);
+        even.take();
+        assert_eq!(even.waiting(0), 1, "the one that is being begun");
+        assert_eq!(even.waiting(999_999), 1);
+        assert_eq!(even.waiting(1_000_000_000), 1_001);
+        let poisson = schedule(Arrivals::Poisson, 1_000.0, 2, u64::MAX);
+        let due = all(&schedule(Arrivals::Poisson, 1_000.0, 2, u64::MAX));
+        for _ in 0..10 {
+            poisson.take();
+        }
+        assert_eq!(poisson.waiting(due[9]), 1);
+        assert_eq!(poisson.waiting(due[99]), 91);
+        assert_eq!(poisson.waiting(u64::MAX), due.len() as u64 - 9);
+    }
+
+    #[test]
+    fn client_counts_as_ready_until_it_begins() {
         let schedule = schedule(Arrivals::Even, 1_000.0, 1, u64::MAX);
-        assert_eq!(schedule.waiting(0), 1);
-        assert_eq!(schedule.waiting(999_999), 1);
-        assert_eq!(schedule.waiting(1_000_000_000), 1_001);
+        let client = schedule.ready_client();
+        assert!(schedule.has_ready_client());
+        drop(client);
+        assert!(!schedule.has_ready_client());
+    }
+
+    #[test]
+    fn warm_up_has_the_rate_of_its_trial_and_a_tenth_of_its_time() {
+        let trial = Plan {
+            rate: 100.0,
+            arrivals: Arrivals::Even,
+            time: Duration::from_secs(10),
+            most: u64::MAX,
+            seed: 7,
+        };
+        let count = |plan: Plan, clients| all(&Schedule::new(&plan.warm_up(clients, 1))).len();
+        assert_eq!(count(trial, 1), 100);
+        assert_eq!(count(trial, 200), 200, "one for each client");
+        assert_eq!(count(trial, 10_000), 300, "but not for more than three tenths of the time");
+        assert_eq!(count(Plan { most: 200, ..trial }, 1), 20);
     }
 }

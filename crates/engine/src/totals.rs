@@ -8,7 +8,6 @@ use crate::parts::Parts;
 use kurabe_core::experiment::Done;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_stats::Histogram;
-use std::time::Duration;
 
 /// The clients' outcomes, added up.
 pub(crate) struct Totals {
@@ -19,14 +18,11 @@ pub(crate) struct Totals {
     pub(crate) failed: u64,
     pub(crate) retries: u64,
     pub(crate) mismatches: u64,
-    /// Clients that had anything to do: fewer than all where there are fewer requests than clients.
-    pub(crate) at_work: u32,
-    pub(crate) elapsed: Duration,
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
-    /// Each client's, with its end; those of an open loop are empty.
-    pub(crate) curves: Vec<(Curve, (u64, u64))>,
+    /// Each client's timeline with its end; none of an open loop.
+    pub(crate) clients: Vec<(Curve, (u64, u64))>,
     pub(crate) parts: Parts,
     pub(crate) paced: Paced,
     pub(crate) error: Option<Error>,
@@ -43,12 +39,10 @@ impl Totals {
             failed: 0,
             retries: 0,
             mismatches: 0,
-            at_work: 0,
-            elapsed: Duration::ZERO,
             service: Histogram::new(),
             checks: Histogram::new(),
             connections: Connections::default(),
-            curves: Vec::new(),
+            clients: Vec::new(),
             parts: Parts::default(),
             paced: Paced::new(),
             error: None,
@@ -60,14 +54,12 @@ impl Totals {
             sum.completed += outcome.completed;
             sum.failed += outcome.failed;
             sum.retries += outcome.retries;
-            sum.at_work += u32::from(outcome.offered > 0);
-            sum.elapsed += outcome.elapsed;
             sum.service.merge(&outcome.service);
             sum.checks.merge(&outcome.checks);
             sum.connections.merge(&outcome.connections);
             if outcome.paced.is_none() {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
-                sum.curves.push((outcome.curve, end));
+                sum.clients.push((outcome.curve, end));
             }
             sum.parts.merge(&outcome.parts);
             if let Some(paced) = outcome.paced {

@@ -6,10 +6,11 @@ use crate::clock::process_cpu;
 use crate::curve;
 use crate::footprint::Asked;
 use crate::gate::Gate;
-use crate::open::Paced;
+use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::sides::Sides;
+use crate::throughput;
 use crate::totals::Totals;
 use crate::turns::{Had, Seat};
 use crate::warm::Warmth;
@@ -34,8 +35,10 @@ const STACK: usize = 512 * 1024;
 const LEAD: Duration = Duration::from_millis(2);
 /// … and so much for each of them: by then all are awake.
 const LEAD_EACH: Duration = Duration::from_micros(20);
-/// Sets the seed of arrivals apart from the clients' own.
+/// Sets the seed of arrivals apart from the clients' own, …
 const ARRIVALS: u64 = 0xA221_7A15;
+/// … and that of the warm-up's arrivals apart from both.
+const WARM_UP_ARRIVALS: u64 = 0x3A2_37A15;
 
 /// What a trial is made of.
 pub struct Trial<'a> {
@@ -115,14 +118,18 @@ impl Trial<'_> {
             let clients = witness::Clients { count: clients as u64, kept };
             Asking::open(self.driver, self.options, clients)
         });
+        let plan = self.schedule()?;
+        let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
         let shared = Shared {
             driver: self.driver,
             options: self.options,
             connection_per_request: self.workload.connection_per_request(),
             pool: self.workload.pool().map(|size| Pool::open(self.driver, self.options, size)).transpose()?,
             pipeline: self.workload.pipeline(),
-            schedule: self.schedule()?,
+            schedule: plan.map(|plan| Schedule::new(&plan)),
+            warmup: warmup.map(|plan| Warmup::new(Schedule::new(&plan))),
             duration: self.stop.duration,
+            least: self.stop.least,
             warmth: self
                 .stop
                 .duration
@@ -174,7 +181,7 @@ impl Trial<'_> {
         let checked = check(&totals.done)?;
         let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, totals.completed));
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
-        let mut elapsed = totals.elapsed / totals.at_work.max(1);
+        let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
         let mut open = None;
         if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
@@ -204,9 +211,10 @@ impl Trial<'_> {
             around_ns: 0,
             observed: observed.map(Box::new),
             // The time of a curve knows no turns.
-            windows: if had.is_none() { curve::windows(&totals.curves) } else { Vec::new() },
+            windows: if had.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
             turns: had.map_or(0, |had| had.turns),
             figures: [
+                throughput::figures(&totals.clients),
                 totals.connections.figures(),
                 totals.parts.figures(totals.completed),
                 tiers.unwrap_or_default(),
@@ -218,19 +226,19 @@ impl Trial<'_> {
     }
 
     /// The schedule of an open loop.
-    fn schedule(&self) -> Result<Option<Schedule>> {
+    fn schedule(&self) -> Result<Option<schedule::Plan>> {
         let Pace::Open { rate, arrivals } = self.pace else { return Ok(None) };
         if self.workload.pipeline() > 1 {
             let why = "in an open loop each arrival is one request, so that none can be sent together";
             return Err(Error::unsupported(why));
         }
-        let (time, most) = match (self.stop.duration, self.stop.requests) {
+        let least = self.stop.least.map_or(0.0, |least| least.as_secs_f64() * rate).ceil() as u64;
+        let (time, most) = match (self.stop.duration, self.stop.requests.map(|most| most.max(least))) {
             (Some(time), most) => (time, most.unwrap_or(u64::MAX)),
             (None, Some(most)) => (Duration::from_secs_f64(most as f64 / rate), most),
             (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop without an end")),
         };
-        let plan = schedule::Plan { rate, arrivals, time, most, seed: mix(self.seed, ARRIVALS) };
-        Ok(Some(Schedule::new(&plan)))
+        Ok(Some(schedule::Plan { rate, arrivals, time, most, seed: mix(self.seed, ARRIVALS) }))
     }
 
     /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.
@@ -270,6 +278,15 @@ impl Trial<'_> {
         let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
         thread::scope(|scope| {
             let (threads, mut refused) = self.start(scope, shared, clients);
+            let lead = LEAD + LEAD_EACH * clients as u32;
+            if let Some(warmup) = &shared.warmup {
+                warmup.gate.wait_for_reports(threads.len());
+                if refused.is_some() || shared.stop.load(Ordering::Relaxed) {
+                    warmup.gate.abandon();
+                } else {
+                    warmup.gate.open(lead);
+                }
+            }
             shared.gate.wait_for_reports(threads.len());
             if let Some(seat) = shared.seat.filter(|_| refused.is_none()) {
                 seat.take(threads.len());
@@ -300,8 +317,7 @@ impl Trial<'_> {
             if abandon {
                 shared.gate.abandon();
             } else {
-                let open = shared.schedule.is_some();
-                shared.gate.open(if open { LEAD + LEAD_EACH * clients as u32 } else { Duration::ZERO });
+                shared.gate.open(if shared.schedule.is_some() { lead } else { Duration::ZERO });
             }
             shared.finish.wait_for_reports(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
@@ -358,6 +374,9 @@ fn guarded(
             shared.stop.store(true, Ordering::Relaxed);
             // Whether it had reported is not known; one report too many only opens the gate for clients that stop, and one
             // end too many lets them close early.
+            if let Some(warmup) = &shared.warmup {
+                warmup.gate.report();
+            }
             shared.gate.report();
             shared.finish.report();
             panicked(&format!("client {}", client.index), &*panic)

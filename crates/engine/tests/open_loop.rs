@@ -104,7 +104,7 @@ fn open(rate: f64) -> Pace {
 }
 
 fn for_(ms: u64) -> Stop {
-    Stop { requests: None, duration: Some(Duration::from_millis(ms)) }
+    Stop { duration: Some(Duration::from_millis(ms)), ..Stop::default() }
 }
 
 #[test]
@@ -120,11 +120,12 @@ fn all_that_is_due_is_served_and_takes_the_time_over_which_it_is_due() {
 
 #[test]
 fn requests_end_it_as_well_as_time() {
-    let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)) };
+    let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)), least: None };
     let figures = measure(Delays::default(), 2, open(3_000.0), stop).unwrap();
     assert_eq!(figures.completed, 300);
     let figures =
-        measure(Delays::default(), 2, open(3_000.0), Stop { requests: Some(300), duration: None }).unwrap();
+        measure(Delays::default(), 2, open(3_000.0), Stop { requests: Some(300), ..Stop::default() })
+            .unwrap();
     assert_eq!(figures.completed, 300);
 }
 
@@ -138,11 +139,40 @@ fn poisson_arrivals_come_at_the_rate_on_average() {
 }
 
 #[test]
+fn warm_up_keeps_the_rate_of_the_trial() {
+    let figures = measure(Delays::default(), 4, open(200.0), for_(1_000)).unwrap();
+    // A tenth of a second of it. As fast as the server answers, it would be thousands.
+    assert!((1..=20).contains(&figures.warmup), "{}", figures.warmup);
+}
+
+#[test]
+fn warm_up_reaches_every_client() {
+    let figures = measure(Delays::default(), 16, open(100.0), for_(1_000)).unwrap();
+    assert!((10..=16).contains(&figures.warmup), "{}", figures.warmup);
+}
+
+#[test]
+fn warm_up_leaves_no_backlog_to_the_measured_phase() {
+    // Ten times what two clients can do, so that most of the warm-up is still waiting when it ends.
+    let delays = Delays { each: Duration::from_millis(20), ..Delays::default() };
+    let figures = measure(delays, 2, open(1_000.0), for_(500)).unwrap();
+    assert!(figures.warmup <= 12, "{}", figures.warmup);
+    assert_eq!(figures.offered, 500);
+}
+
+#[test]
+fn poisson_arrivals_at_an_idle_server_make_no_backlog() {
+    let pace = Pace::Open { rate: 2_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 16, pace, for_(1_000)).unwrap();
+    assert_eq!(figures.open.unwrap().backlog, 0);
+}
+
+#[test]
 fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
     let stall = Duration::from_millis(400);
     let delays = Delays { stall: Some((300, stall)), ..Delays::default() };
     // Counted, so that warming up is a few requests and the stall comes after it.
-    let stop = Stop { requests: Some(1_000), duration: None };
+    let stop = Stop { requests: Some(1_000), ..Stop::default() };
     let figures = measure(delays, 4, open(1_000.0), stop).unwrap();
     assert_eq!((figures.offered, figures.dropped), (1_000, 0), "nothing is left out");
     let open = figures.open.as_ref().unwrap();

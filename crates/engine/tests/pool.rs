@@ -97,7 +97,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         options: &ConnectOptions::default(),
         workload: &*workload,
         operation: &info.operations[0],
-        stop: Stop { requests: Some(400), duration: None },
+        stop: Stop { requests: Some(400), ..Stop::default() },
         pace: Pace::Closed,
         seed: 7,
         observer: None,

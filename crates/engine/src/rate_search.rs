@@ -1,0 +1,330 @@
+//! The search for the highest rate that keeps an objective: the 99th percentile of response times stays under it, nothing
+//! is dropped, and the load that was asked for is the load that was served.
+//!
+//! A closed loop shows where capacity lies. Halving the interval finds a rate in short probes. Long probes confirm it, or
+//! lower it until one does. A last trial at the confirmed rate is measured, and its figures count whatever they are: a trial
+//! that was chosen since its p99 was good would report a p99 that is too good.
+//!
+//! - A probe that does not keep the objective is made once more, with other keys and arrivals. Only two in a row lower the
+//!   rate: a disturbance of the machine hits one of them, capacity hits both.
+//! - A probe lasts for [`LEAST_REQUESTS`] requests at least. Where none of 300 requests exceeds the objective, fewer than 1 %
+//!   of all do with 95 % confidence (0.99³⁰⁰ < 0.05), which is what a p99 below the objective says. A long probe and the
+//!   measured trial have [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
+//! - A search that cannot make such probes in its time is not begun: the error says what time it needs.
+
+use crate::trial::{Failure, Pace};
+use kurabe_core::load::Arrivals;
+use kurabe_core::run::Measurement;
+use kurabe_core::{Error, ErrorKind, units};
+use std::time::Duration;
+
+/// A probe takes this part of the time given, …
+const PROBE_PART: u32 = 20;
+/// … a long probe and the measured trial this part, …
+const LONG_PART: u32 = 5;
+/// … and a probe at least so long: shorter ones meet one time slice of a scheduler.
+const LEAST_PROBE: Duration = Duration::from_millis(100);
+/// Requests of a probe, at least.
+const LEAST_REQUESTS: f64 = 300.0;
+/// Requests of a long probe and of the measured trial, at least.
+const LEAST_MEASURED: f64 = 1_000.0;
+/// A search may take this multiple of its time for the sake of [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
+const MOST_TIME: f64 = 2.0;
+/// How often the interval is halved: 2⁻⁶ of capacity is 1.6 %.
+const HALVINGS: u32 = 6;
+/// The part of the closed loop's rate that is tried first.
+const FIRST: f64 = 0.7;
+/// What a rate is multiplied by before each long probe: as it was found, and lower each time that it is not confirmed.
+/// Short probes find a rate too high where capacity changed since, as it does on a machine that others use. After two small
+/// steps the steps are large, so that six long probes reach down to less than half of it.
+const STEPS: [f64; 6] = [1.0, 0.95, 0.9, 0.8, 0.8, 0.8];
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSearch {
+    pub(crate) slo: Duration,
+    pub(crate) arrivals: Arrivals,
+    /// About how long the search may take.
+    pub(crate) time: Duration,
+}
+
+impl RateSearch {
+    /// Finds the rate and measures it; `trial` makes a trial with a load that lasts for a time.
+    pub(crate) fn find(
+        &self,
+        trial: impl FnMut(Pace, Duration) -> Result<Measurement, Failure>,
+    ) -> Result<Measurement, Failure> {
+        let mut probes = Probes { search: self, trial, made: 0 };
+        let short = (self.time / PROBE_PART).max(LEAST_PROBE);
+        let capacity = probes.measure(Pace::Closed, short)?.ops_per_second();
+        self.check_time(capacity)?;
+        let (mut low, mut high) = (None, capacity * 1.05);
+        for halving in 0..HALVINGS {
+            let rate = match low {
+                None if halving == 0 => capacity * FIRST,
+                None => high / 2.0,
+                Some(low) => f64::midpoint(low, high),
+            };
+            match probes.keep(rate, lasting(short, LEAST_REQUESTS, rate))? {
+                Ok(()) => low = Some(rate),
+                Err(_) => high = rate,
+            }
+        }
+        let long = (self.time / LONG_PART).max(short);
+        let mut rate = low.unwrap_or(high / 2.0);
+        let mut why = String::new();
+        for step in STEPS {
+            rate *= step;
+            let time = lasting(long, LEAST_MEASURED, rate);
+            match probes.keep(rate, time)? {
+                Ok(()) => {
+                    let mut measured = probes.measure(self.pace(rate), time)?;
+                    if let Some(open) = &mut measured.open {
+                        open.probes = probes.made;
+                    }
+                    return Ok(measured);
+                }
+                Err(reason) => why = reason,
+            }
+        }
+        let slo = units::time(self.slo);
+        Err(Error::new(ErrorKind::Limit, format!("no rate was found whose p99 stays under {slo}: {why}"))
+            .hint("allow more with --slo, or give the trial more time with --duration")
+            .into())
+    }
+
+    /// Refuses a search whose probes would need far more time than is given.
+    fn check_time(&self, capacity: f64) -> Result<(), Failure> {
+        // Six short probes of which three are made twice, a long one, and the measured trial.
+        let rate = capacity * FIRST;
+        let needed = (1.5 * f64::from(HALVINGS) * LEAST_REQUESTS + 2.0 * LEAST_MEASURED) / rate;
+        if needed <= self.time.as_secs_f64() * MOST_TIME {
+            return Ok(());
+        }
+        let asked = units::time(self.time);
+        let needed = units::time(Duration::from_secs_f64(needed.min(1e9)));
+        let why = format!(
+            "the search for a rate needs about {needed} at {capacity:.0} requests/s, and has {asked}: a p99 takes at least \
+             {LEAST_REQUESTS:.0} requests for each probe"
+        );
+        Err(Error::new(ErrorKind::Limit, why).hint(format!("give it the time: --duration {needed}")).into())
+    }
+
+    fn pace(&self, rate: f64) -> Pace {
+        Pace::Open { rate, arrivals: self.arrivals }
+    }
+
+    /// Why this trial does not keep the objective.
+    fn why(&self, rate: f64, measured: &Measurement) -> String {
+        match measured.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
+            Some(p99) if u128::from(p99) >= self.slo.as_nanos() => {
+                format!("at {rate:.0}/s it was {}", units::time(Duration::from_nanos(p99)))
+            }
+            _ => format!("{rate:.0}/s were not served as they came"),
+        }
+    }
+
+    fn kept(&self, measured: &Measurement) -> bool {
+        let Some(open) = &measured.open else { return false };
+        let p99 = open.response.quantile(0.99).unwrap_or(u64::MAX);
+        measured.kept_up() && u128::from(p99) < self.slo.as_nanos()
+    }
+}
+
+/// The time of a trial that has so many requests at least.
+fn lasting(time: Duration, requests: f64, rate: f64) -> Duration {
+    time.max(Duration::from_secs_f64(requests / rate))
+}
+
+/// The trials of a search.
+struct Probes<'a, T> {
+    search: &'a RateSearch,
+    trial: T,
+    made: u32,
+}
+
+impl<T: FnMut(Pace, Duration) -> Result<Measurement, Failure>> Probes<'_, T> {
+    fn measure(&mut self, pace: Pace, time: Duration) -> Result<Measurement, Failure> {
+        self.made += 1;
+        (self.trial)(pace, time)
+    }
+
+    /// Whether a rate keeps the objective in one of two probes; the reason where it does not.
+    fn keep(&mut self, rate: f64, time: Duration) -> Result<Result<(), String>, Failure> {
+        let mut why = String::new();
+        for _ in 0..2 {
+            let measured = self.measure(self.search.pace(rate), time)?;
+            if self.search.kept(&measured) {
+                return Ok(Ok(()));
+            }
+            why = self.search.why(rate, &measured);
+        }
+        Ok(Err(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::run::OpenLoop;
+    use kurabe_stats::Histogram;
+
+    /// A server that answers in a millisecond up to a rate, and in a second above it.
+    fn server(capacity: f64) -> impl FnMut(Pace, Duration) -> Result<Measurement, Failure> {
+        move |pace, time| {
+            let rate = match pace {
+                Pace::Closed => capacity * 1.3,
+                Pace::Open { rate, .. } => rate,
+            };
+            let mut response = Histogram::new();
+            for _ in 0..100 {
+                response.record(if rate <= capacity { 1_000_000 } else { 1_000_000_000 });
+            }
+            let lag = Histogram::new();
+            Ok(Measurement {
+                clients: 1,
+                offered: 100,
+                completed: (rate * time.as_secs_f64()) as u64,
+                failed: 0,
+                dropped: 0,
+                retries: 0,
+                warmup: 0,
+                elapsed_ns: time.as_nanos() as u64,
+                client_cpu_ns: 1,
+                service: response.clone(),
+                open: Some(OpenLoop {
+                    rate,
+                    response,
+                    lag,
+                    due_ns: time.as_nanos() as u64,
+                    backlog: 0,
+                    probes: 0,
+                }),
+                verify_ns_per_op: 0.0,
+                reads_verified: 0,
+                writes_verified: 0,
+                around_ns: 0,
+                observed: None,
+                figures: Vec::new(),
+                windows: Vec::new(),
+                turns: 0,
+            })
+        }
+    }
+
+    fn search(slo_ms: u64) -> RateSearch {
+        let (slo, time) = (Duration::from_millis(slo_ms), Duration::from_secs(6));
+        RateSearch { slo, arrivals: Arrivals::Even, time }
+    }
+
+    #[test]
+    fn highest_rate_is_found_within_a_few_percent_and_not_above() {
+        for capacity in [900.0, 10_000.0, 123_456.0] {
+            let found = search(10).find(server(capacity)).unwrap().open.unwrap();
+            assert!(found.rate <= capacity && found.rate > capacity * 0.95, "{} of {capacity}", found.rate);
+            assert!(found.probes >= 8);
+        }
+    }
+
+    #[test]
+    fn an_objective_that_no_rate_keeps_is_said() {
+        let failure = search(1).find(server(1_000.0)).unwrap_err();
+        let text = failure.error.to_string();
+        assert!(
+            text.contains("no rate") && text.contains("/s it was 1 ms") && text.contains("--slo"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn single_disturbed_probe_does_not_cap_the_rate() {
+        let mut trials = 0;
+        let found = search(10).find(|pace, time| {
+            trials += 1;
+            // The first probe of a rate meets a neighbour that takes nearly all of the machine.
+            server(if trials == 2 { 10.0 } else { 10_000.0 })(pace, time)
+        });
+        let rate = found.unwrap().open.unwrap().rate;
+        assert!(rate > 9_500.0, "{rate}");
+    }
+
+    #[test]
+    fn measured_trial_counts_whatever_its_p99_is() {
+        // Each trial at the confirmed rate keeps the objective but the last one, which is the measured one.
+        let all = {
+            let mut trials = 0;
+            let found = search(10).find(|pace, time| {
+                trials += 1;
+                server(10_000.0)(pace, time)
+            });
+            assert_eq!(found.unwrap().open.unwrap().probes, trials);
+            trials
+        };
+        let mut trials = 0;
+        let found = search(10).find(|pace, time| {
+            trials += 1;
+            let mut measured = server(10_000.0)(pace, time)?;
+            if let (true, Some(open)) = (trials == all, &mut measured.open) {
+                open.response.record_many(20_000_000, 50);
+            }
+            Ok(measured)
+        });
+        let found = found.unwrap();
+        assert_eq!(trials, all, "no further trial took its place");
+        assert!(found.open.unwrap().response.quantile(0.99).unwrap() > 10_000_000);
+    }
+
+    #[test]
+    fn probe_has_enough_requests_for_its_percentile() {
+        // 600 requests a second: a twentieth of six seconds has 180 of them.
+        let mut rates = Vec::new();
+        let found = search(10).find(|pace, time| {
+            if let Pace::Open { rate, .. } = pace {
+                rates.push(rate * time.as_secs_f64());
+            }
+            server(600.0)(pace, time)
+        });
+        found.unwrap();
+        assert!(rates.iter().all(|requests| *requests >= LEAST_REQUESTS - 1.0), "{rates:?}");
+        assert!(*rates.last().unwrap() >= LEAST_MEASURED - 1.0);
+    }
+
+    #[test]
+    fn search_that_lacks_the_time_for_its_probes_says_what_it_needs() {
+        let mut trials = 0;
+        let failure = search(10).find(|pace, time| {
+            trials += 1;
+            server(20.0)(pace, time)
+        });
+        let error = failure.unwrap_err().error.to_string();
+        assert!(error.contains("300 requests") && error.contains("--duration"), "{error}");
+        assert_eq!(trials, 1);
+    }
+
+    #[test]
+    fn a_capacity_that_goes_to_half_meanwhile_is_followed_down() {
+        let mut trials = 0;
+        let found = search(10).find(|pace, time| {
+            trials += 1;
+            server(if trials > 10 { 5_000.0 } else { 10_000.0 })(pace, time)
+        });
+        let rate = found.unwrap().open.unwrap().rate;
+        assert!((4_000.0..=5_000.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn a_load_that_is_not_served_as_it_comes_is_told_from_one_that_waits_too_long() {
+        let late = |pace: Pace, time: Duration| {
+            let mut measured = server(f64::INFINITY)(pace, time)?;
+            measured.elapsed_ns *= 2;
+            Ok(measured)
+        };
+        // Ten thousand a second, whatever is asked for.
+        let failure = search(10).find(|pace, time| match pace {
+            Pace::Closed => server(10_000.0)(pace, time),
+            Pace::Open { .. } => late(pace, time),
+        });
+        let text = failure.unwrap_err().error.to_string();
+        assert!(text.contains("under 10 ms: ") && text.contains("/s were not served as they came"), "{text}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The throughput of a closed loop.
+//!
+//! It is what all clients complete per second while all of them work. Most trials end for all clients at about the same
+//! time: at the deadline, or when their equal shares are done. There, throughput is the completed transactions over the mean
+//! time from the common start to each client's own last answer. Each client stops at an answer, so that no transaction is
+//! cut in two, and that mean is free of bias however few transactions a client makes.
+//!
+//! Two cases need a rule of their own:
+//! - A client that had nothing to do, since there are fewer requests than clients, did not work. It counts neither with
+//!   transactions nor with time.
+//! - A client starves where its last answer came later than twice the median of all clients' ends, say since it waited for a
+//!   lock. What it did after the others had ended says nothing of all clients together. It counts with what it had
+//!   completed at the median end. Clients with fewer than ten transactions are never said to starve: chance alone
+//!   spreads their ends that far.
+
+use crate::curve::Curve;
+use kurabe_core::figure::{self, Figure, Unit};
+use std::time::Duration;
+
+/// A client whose end lies beyond this multiple of the median end starves, …
+const LATE: u64 = 2;
+/// … where the client of the median end made so many transactions at least.
+const LEAST: u64 = 10;
+
+/// A client's timeline, and its end: nanoseconds at work and transactions completed by then.
+pub(crate) type ClientEnd = (Curve, (u64, u64));
+
+/// The median end of the clients that worked, in nanoseconds, where one of them may be said to starve.
+fn median_end(clients: &[ClientEnd]) -> Option<u64> {
+    let mut ends: Vec<(u64, u64)> = working(clients).map(|(_, end)| *end).collect();
+    ends.sort_unstable();
+    // The lower one of two: one of two clients can starve.
+    let (time, completed) = *ends.get(ends.len().saturating_sub(1) / 2)?;
+    (completed >= LEAST).then_some(time)
+}
+
+fn working(clients: &[ClientEnd]) -> impl Iterator<Item = &ClientEnd> {
+    clients.iter().filter(|(_, (_, completed))| *completed > 0)
+}
+
+fn starves(end: (u64, u64), median: Option<u64>) -> bool {
+    median.is_some_and(|median| end.0 > median.saturating_mul(LATE))
+}
+
+/// The time in which all completed transactions are made at the trial's throughput.
+pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
+    let median = median_end(clients);
+    let (mut count, mut made, mut time) = (0_u64, 0_u64, 0_u64);
+    let mut starving = 0.0;
+    for (curve, end) in working(clients) {
+        if let Some(median) = median.filter(|_| starves(*end, median)) {
+            starving += curve.at(median as f64, *end) / median as f64;
+        } else {
+            count += 1;
+            time += end.0;
+            made += end.1;
+        }
+    }
+    if time == 0 {
+        return Duration::ZERO;
+    }
+    let per_nanosecond = count as f64 * made as f64 / time as f64 + starving;
+    Duration::from_nanos((completed as f64 / per_nanosecond) as u64)
+}
+
+/// How many clients starved, where any did.
+pub(crate) fn figures(clients: &[ClientEnd]) -> Vec<Figure> {
+    let median = median_end(clients);
+    let count = working(clients).filter(|(_, end)| starves(*end, median)).count();
+    if count == 0 {
+        return Vec::new();
+    }
+    vec![Figure::new(figure::STARVED, Unit::Count, count as f64)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Tick;
+
+    /// A client that worked from its beginning to `until` and then waited for one answer until `end`, in milliseconds.
+    fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {
+        let mut curve = Curve::new();
+        let start = Tick::now();
+        curve.begin(Duration::ZERO);
+        for at in 1..=until {
+            curve.note(start + Duration::from_millis(at), at * each_ms);
+        }
+        let completed = until * each_ms + u64::from(end > until);
+        (curve, (end * 1_000_000, completed))
+    }
+
+    /// Transactions per second.
+    fn throughput(clients: &[ClientEnd]) -> f64 {
+        let completed = clients.iter().map(|(_, end)| end.1).sum();
+        completed as f64 / elapsed(clients, completed).as_secs_f64()
+    }
+
+    fn about(figure: f64, wanted: f64) {
+        assert!((figure / wanted - 1.0).abs() < 0.01, "{figure} is not about {wanted}");
+    }
+
+    #[test]
+    fn throughput_of_equal_clients_is_completed_over_mean_time() {
+        let clients: Vec<_> = [1_000, 1_010, 1_020].map(|ms| client(ms, 5, ms)).into();
+        about(throughput(&clients), 15_000.0);
+        assert!(figures(&clients).is_empty());
+    }
+
+    #[test]
+    fn clients_with_nothing_to_do_count_neither_work_nor_time() {
+        let two = || [client(100, 1, 100), client(100, 1, 100)];
+        let idle = || (Curve::new(), (90_000_000, 0));
+        let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
+        about(throughput(&with_idle), throughput(&two()));
+    }
+
+    #[test]
+    fn starving_client_does_not_stretch_the_time_of_the_others() {
+        let others = || (0..15).map(|_| client(1_000, 5, 1_000));
+        // It waits for thirty seconds for its first answer.
+        let clients: Vec<_> = others().chain([client(0, 5, 30_000)]).collect();
+        about(throughput(&clients), 75_000.0);
+        assert_eq!(figures(&clients)[0].value, 1.0);
+    }
+
+    #[test]
+    fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
+        // Two clients with a lock that only one of them gets: a thousand in the first second, a thousand later.
+        let mut late = Curve::new();
+        let start = Tick::now();
+        late.begin(Duration::ZERO);
+        late.note(start + Duration::from_millis(1_000), 0);
+        for at in 1_001..=2_500 {
+            late.note(start + Duration::from_millis(at), at - 1_000);
+        }
+        let clients = [client(1_000, 1, 1_000), (late, (2_500_000_000, 1_500))];
+        // The timeline has a point in 20 ms.
+        let throughput = throughput(&clients);
+        assert!((1_000.0..1_100.0).contains(&throughput), "{throughput}");
+    }
+
+    #[test]
+    fn few_transactions_are_never_said_to_starve() {
+        let clients = [client(1, 1, 1), client(1, 1, 1), client(0, 1, 10)];
+        assert!(figures(&clients).is_empty());
+        about(throughput(&clients), 3.0 * 3.0 / 0.012);
+    }
+}
