@@ -3,6 +3,7 @@
 
 mod asking;
 mod book;
+pub mod budget;
 mod client;
 mod clock;
 mod connections;

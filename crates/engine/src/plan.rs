@@ -214,9 +214,3 @@ pub fn stop(spec: &RunSpec, operation: &OperationInfo) -> Stop {
         least: spec.budget_ns.map(|_| LEAST_TRIAL),
     }
 }
-
-/// The time of each trial's measured phase, so that the whole run takes about `budget`: six tenths of it are for
-/// measuring, the rest for loading, warming up and checking.
-pub fn share_of_budget(budget: Duration, trials: usize) -> Duration {
-    (budget.mul_f64(0.6) / trials.max(1) as u32).max(Duration::from_millis(20))
-}

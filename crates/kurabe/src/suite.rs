@@ -9,6 +9,7 @@ use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
+use kurabe_engine::budget::Free;
 use kurabe_experiments::{cache, custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -158,6 +159,17 @@ impl Request {
     /// The URL of the cache in front of the targets as given, password and all.
     pub(crate) fn cache_url(&self) -> Option<String> {
         self.cache.clone()
+    }
+
+    /// What was left to the tool, which it may change to keep the time of the run.
+    ///
+    /// # Errors
+    /// Where there is no such experiment.
+    pub(crate) fn free(&self) -> Result<Free> {
+        let named = |axis: &&AxisInfo| self.axes.contains_key(axis.name);
+        let info = self.find()?.info();
+        let axes = info.axes.iter().filter(|axis| !named(axis)).map(|axis| axis.name.to_owned()).collect();
+        Ok(Free { axes, rounds: self.rounds.is_none() })
     }
 
     /// The values of every axis; the rate is one where the loop is open.

@@ -1,7 +1,7 @@
 //! Makes a run: opens the targets, plans, measures, records, reports.
 
 use super::cautions::{cautions, refuse_unseen, scattered};
-use super::planned::{planned, trials, unavailable};
+use super::planned::{left_out, longer_than_planned, planned, too_long, trials, unavailable};
 use super::report;
 use super::settle::Ending;
 use crate::exit::{self, Exit};
@@ -16,6 +16,7 @@ use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind};
+use kurabe_engine::budget::{self, Free};
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
 use kurabe_engine::plan;
@@ -31,6 +32,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A run to be made.
 pub(super) struct Job {
     pub(super) spec: RunSpec,
+    /// What the user left to the tool.
+    pub(super) free: Free,
     /// The targets as given, passwords and all.
     pub(super) urls: Vec<String>,
     /// The cache in front of them as given, password and all.
@@ -61,19 +64,30 @@ fn make(
     output: &Output,
 ) -> Result<Exit> {
     let machine = machine::facts();
-    let cells = plan::cells(experiment, &job.spec, &opened.targets)?;
-    let trials = trials(&cells, &job.spec);
-    if let Some(budget) = job.spec.budget_ns {
-        let share = plan::share_of_budget(Duration::from_nanos(budget), trials);
-        job.spec.duration_ns = Some(share.as_nanos() as u64);
+    let fit = match job.spec.budget_ns.map(Duration::from_nanos) {
+        Some(budget) => Some(budget::fit(experiment, &mut job.spec, &opened.targets, &job.free, budget)?),
+        None => None,
+    };
+    if let Some(fit) = &fit {
+        job.spec.duration_ns = Some(fit.trial.as_nanos() as u64);
     }
     let spec = &job.spec;
+    let cells = plan::cells(experiment, spec, &opened.targets)?;
+    let trials = trials(&cells, spec);
     let axes = axes(experiment, spec)?;
     if trials == 0 {
         let reasons = unavailable(&axes, &opened.targets, &cells);
         return Err(Error::new(ErrorKind::Unsupported, format!("no cell can be measured{reasons}")).into());
     }
-    output.note(&planned(&axes, spec, &opened.targets, &cells, job.dry));
+    output.note(&planned(&axes, spec, &opened.targets, &cells, fit.as_ref(), job.dry));
+    if let (Some(fit), Some(budget)) = (&fit, spec.budget_ns.map(Duration::from_nanos)) {
+        if let Some(left_out) = left_out(fit, spec.rounds, budget) {
+            output.note(&left_out);
+        }
+        if let Some(late) = too_long(fit, budget) {
+            output.warning(&late);
+        }
+    }
     preflight::check(experiment, spec, &opened.targets, &cells, machine.memory_bytes)?;
     if job.dry {
         return Ok(exit::DONE);
@@ -220,10 +234,17 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         sides: opened.sides.as_ref(),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
+    let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
     let ended = runner.run(houses, &run.trials, &mut |event| {
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
             made.push((*record).clone());
+        }
+        if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
+            && let Some(budget) = budget.take()
+            && let Some(note) = longer_than_planned(began.elapsed() + *left, budget)
+        {
+            output.note(&note);
         }
         if let Event::RoundsEnd { rounds, further } = event {
             *further = ending.further(rounds, &made);

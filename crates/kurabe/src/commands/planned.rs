@@ -2,8 +2,9 @@
 
 use crate::progress::words;
 use kurabe_core::axis::AxisInfo;
-use kurabe_core::run::{CellRecord, RunSpec};
+use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::units;
+use kurabe_engine::budget::Fit;
 use kurabe_engine::plan::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,12 +22,13 @@ pub(super) fn planned(
     spec: &RunSpec,
     targets: &[Target],
     cells: &[CellRecord],
+    fit: Option<&Fit>,
     every_cell: bool,
 ) -> String {
     let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let time = match (spec.budget_ns, spec.duration_ns) {
-        (Some(budget), _) => format!("about {}", units::time(Duration::from_nanos(budget))),
+    let time = match (fit, spec.duration_ns) {
+        (Some(fit), _) => format!("about {}", units::time(fit.expected)),
         (None, Some(duration)) => {
             let most = Duration::from_nanos(duration).mul_f64(1.2) * trials(cells, spec) as u32;
             format!("at most about {}", units::time(most))
@@ -56,6 +58,56 @@ pub(super) fn planned(
         }
     }
     text + &unavailable(axes, targets, cells)
+}
+
+/// How far beyond its time a run may be expected to go before a reader is told.
+const LATE: f64 = 1.3;
+
+/// What was left out to keep the time of the run; `None` where nothing was.
+pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<String> {
+    let mut parts: Vec<String> = fit
+        .left_out
+        .iter()
+        .map(|(axis, values)| {
+            let values: Vec<String> = values.iter().map(|value| axis.show(value)).collect();
+            format!("{} {}", axis.name, values.join(", "))
+        })
+        .collect();
+    if let Some(before) = fit.rounds_before {
+        parts.push(format!("{} of {before} rounds", before - rounds));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let (least, budget) = (units::time(LEAST_TRIAL), units::time(budget));
+    let all = units::time(Duration::from_secs(fit.time_for_all.as_secs() + 1));
+    Some(format!(
+        "left out, so that each trial has {least} or more within {budget}: {} (--budget {} measures all)",
+        parts.join("; "),
+        all.replace(' ', "")
+    ))
+}
+
+/// The warning that a run cannot keep its time; `None` where it can.
+pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
+    (fit.expected > budget.mul_f64(LATE)).then(|| {
+        format!(
+            "the run takes about {}, and not {}: each trial needs {} beside loading and checking; name fewer values of an axis, \
+             or fewer --rounds",
+            units::time(fit.expected),
+            units::time(budget),
+            units::time(fit.trial)
+        )
+    })
+}
+
+/// What the first round has shown of the time that the run takes; `None` where that is about the time given.
+pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Option<String> {
+    (expected > budget.mul_f64(LATE)).then(|| {
+        let expected = Duration::from_secs(expected.as_secs());
+        let budget = units::time(budget);
+        format!("the first round shows that the run takes about {}, and not {budget}", units::time(expected))
+    })
 }
 
 /// One line for each reason, with the cells that it keeps out.

@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, units};
+use kurabe_engine::budget::Free;
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let job = Job {
         spec: request.spec()?,
+        free: request.free()?,
         urls: request.target_urls(),
         cache: request.cache_url(),
         store: places::runs(matches)?,
@@ -63,6 +65,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: urls(matches, &spec.targets)?,
         cache: spec.cache.clone(),
         spec,
+        free: Free::default(),
         store: places::runs(matches)?,
         html: !matches.get_flag("no-html"),
         dry: false,

@@ -62,3 +62,13 @@ fn several_applications_are_one_target() {
     }
     assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("one path"));
 }
+
+#[test]
+fn what_the_user_names_is_not_free_to_be_left_out() {
+    let free = |text| parse(text, None).unwrap().free().unwrap();
+    let all = free("experiment = 'session'");
+    assert!(all.rounds && all.axes.iter().any(|axis| axis == "payload"));
+    let some = free("experiment = 'session'\nrounds = 5\n[axes]\npayload = ['1k', '4k']");
+    assert!(!some.rounds && !some.axes.iter().any(|axis| axis == "payload"));
+    assert!(some.axes.iter().any(|axis| axis == "layout"));
+}

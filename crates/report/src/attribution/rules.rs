@@ -10,6 +10,7 @@
 
 use super::facts::{Facts, Said, Side};
 use super::{Bound, Confidence};
+use kurabe_core::run::LEAST_TRIAL;
 
 /// From this share on a processor, or what a side may use of it, is full: what is missing is lost in switching and in
 /// waking up.
@@ -33,7 +34,7 @@ const IDLE: f64 = 0.5;
 /// A database that used so much of the processors that it may use did not only wait.
 const BUSY: f64 = 0.5;
 /// Shorter trials, in seconds, are too short for counters that tick a hundred times a second.
-pub(super) const SHORT: f64 = 0.15;
+pub(super) const SHORT: f64 = LEAST_TRIAL.as_secs_f64();
 /// Fewer samples than these say little.
 const FEW: u64 = 10;
 /// Fewer looks at sessions than these say nothing.

@@ -1,0 +1,178 @@
+//! How a run keeps a time that was given for the whole of it: which values of the axes, how many rounds, how long each
+//! trial.
+//!
+//! A trial takes [`LEAST_TRIAL`] at least: shorter ones neither warm up nor can be checked for interference. Where the time
+//! does not suffice for all of them, axes that the user left to their defaults lose values, and then rounds go. What the
+//! user asked for stays; then the run takes longer, and the expected time says so.
+
+use crate::plan::{self, Target};
+use kurabe_core::Result;
+use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::experiment::Experiment;
+use kurabe_core::load::Load;
+use kurabe_core::run::{LEAST_TRIAL, RunSpec};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+/// The part of a run's time that is for measuring; the rest is for loading, warming up and checking.
+const MEASURING: f64 = 0.6;
+/// A search for the highest rate takes so long at least.
+const LEAST_SEARCH: Duration = Duration::from_secs(5);
+/// Warming up takes this part of a trial's time, on average.
+const WARM_UP: f64 = 0.15;
+/// What each trial takes beside that: to clear what it writes to and to check it afterwards.
+const AROUND: Duration = Duration::from_millis(20);
+/// To open a connection.
+const CONNECT: Duration = Duration::from_millis(1);
+/// To start a throwaway server again.
+const RESTART: Duration = Duration::from_secs(2);
+/// Bytes that a store is filled with in a second.
+const LOADED_PER_SECOND: f64 = 20e6;
+/// Values that a default axis keeps at least.
+const LEAST_VALUES: usize = 2;
+/// Rounds that are kept at least: intervals of fewer say next to nothing.
+const LEAST_ROUNDS: u32 = 4;
+
+/// What the user left to the tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Free {
+    /// Axes that have their default values.
+    pub axes: Vec<String>,
+    /// Whether the number of rounds is the default one.
+    pub rounds: bool,
+}
+
+/// How a run fits into its time.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The time of each trial's measured phase.
+    pub trial: Duration,
+    /// Values that were taken from the axes, in the axes' order.
+    pub left_out: Vec<(AxisInfo, Vec<AxisValue>)>,
+    /// How many rounds there would have been, where some were dropped.
+    pub rounds_before: Option<u32>,
+    /// The time that nothing would have been left out in.
+    pub time_for_all: Duration,
+    /// About how long the run takes.
+    pub expected: Duration,
+}
+
+/// Fits a run into `budget`: takes values and rounds from `spec` as far as they are free, and says what it took.
+///
+/// # Errors
+/// As for [`plan::cells`].
+pub fn fit(
+    experiment: &dyn Experiment,
+    spec: &mut RunSpec,
+    targets: &[Target],
+    free: &Free,
+    budget: Duration,
+) -> Result<Fit> {
+    let (axes, rounds) = (spec.axes.clone(), spec.rounds);
+    let mut cost = Cost::of(experiment, spec, targets)?;
+    let time_for_all = cost.least();
+    while cost.least() > budget {
+        if let Some((axis, position)) = next_value(experiment, &spec.axes, &free.axes) {
+            spec.axes.entry(axis).and_modify(|values| drop(values.remove(position)));
+        } else if free.rounds && spec.rounds > LEAST_ROUNDS {
+            spec.rounds -= 1;
+        } else {
+            break;
+        }
+        cost = Cost::of(experiment, spec, targets)?;
+    }
+    let trial = cost.trial(budget);
+    let infos = plan::axes(experiment, spec)?.into_iter().map(|(info, _)| info);
+    let left_out = infos.filter_map(|info| {
+        let kept = &spec.axes[info.name];
+        let gone: Vec<AxisValue> =
+            axes[info.name].iter().filter(|value| !kept.contains(value)).cloned().collect();
+        (!gone.is_empty()).then_some((info, gone))
+    });
+    Ok(Fit {
+        trial,
+        left_out: left_out.collect(),
+        rounds_before: (spec.rounds < rounds).then_some(rounds),
+        time_for_all,
+        expected: cost.expected(trial).max(budget),
+    })
+}
+
+/// The value to leave out next: of the free axis that has the most, the one whose neighbours are closest to each other. Of axes
+/// that have as many, the chart's is the last. The first value, the baseline's, stays.
+fn next_value(
+    experiment: &dyn Experiment,
+    axes: &BTreeMap<String, Vec<AxisValue>>,
+    free: &[String],
+) -> Option<(String, usize)> {
+    let info = experiment.info();
+    let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));
+    let (name, values) = candidates
+        .filter_map(|axis| axes.get(axis.name).map(|values| (axis.name, values)))
+        .filter(|(_, values)| values.len() > LEAST_VALUES)
+        .max_by_key(|(name, values)| (values.len(), *name != info.chart_axis))?;
+    let gap = |at: &usize| match (&values[at - 1], &values[at + 1]) {
+        (AxisValue::Number(low), AxisValue::Number(high)) => {
+            Some((*high.max(low) as f64 / (*low.min(high)).max(1) as f64).ln())
+        }
+        _ => None,
+    };
+    let inner = (1..values.len() - 1)
+        .filter_map(|at| gap(&at).map(|gap| (at, gap)))
+        .min_by(|one, other| one.1.total_cmp(&other.1));
+    Some((name.to_owned(), inner.map_or(values.len() - 1, |(at, _)| at)))
+}
+
+/// What a run costs beside its trials' measured time.
+struct Cost {
+    trials: f64,
+    /// The least time of all trials' measured phases.
+    measured: Duration,
+    /// All else, but for warming up.
+    fixed: Duration,
+}
+
+impl Cost {
+    fn of(experiment: &dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
+        let times = (spec.operations.len() as u32).saturating_mul(spec.rounds);
+        let mut loaded = HashSet::new();
+        let mut cost = Self { trials: 0.0, measured: Duration::ZERO, fixed: Duration::ZERO };
+        for cell in plan::cells(experiment, spec, targets)? {
+            if cell.unavailable.is_some() {
+                continue;
+            }
+            let target = &targets[cell.target];
+            let workload = plan::workload(experiment, spec, cell.target, target, &cell.axes)?;
+            let least = if Load::of(&cell.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
+            let demand = workload.demand();
+            let connections = u32::try_from(demand.connections).unwrap_or(u32::MAX);
+            let restart = workload.footprint().is_some() && target.renew.is_some();
+            let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
+            cost.trials += f64::from(times);
+            cost.measured += least * times;
+            cost.fixed += each * times;
+            if loaded.insert((cell.target, workload.data())) {
+                cost.fixed += Duration::from_secs_f64(demand.loaded_bytes as f64 / LOADED_PER_SECOND);
+            }
+        }
+        Ok(cost)
+    }
+
+    /// The least time that the run takes.
+    fn least(&self) -> Duration {
+        self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + WARM_UP) + self.fixed)
+    }
+
+    /// The time of a trial's measured phase, so that the run takes about `budget`.
+    fn trial(&self, budget: Duration) -> Duration {
+        let trials = self.trials.max(1.0);
+        let least = self.measured.div_f64(trials);
+        let rest = budget.saturating_sub(self.fixed).div_f64(1.0 + WARM_UP);
+        least.max(budget.mul_f64(MEASURING).min(rest).div_f64(trials))
+    }
+
+    /// About how long the run takes with such trials.
+    fn expected(&self, trial: Duration) -> Duration {
+        trial.mul_f64((1.0 + WARM_UP) * self.trials) + self.fixed
+    }
+}

@@ -1,0 +1,84 @@
+//! A time for a whole run: trials that are long enough, and what is left out for that.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+use kurabe_core::axis::AxisValue;
+use kurabe_core::run::{LEAST_TRIAL, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_engine::budget::{Fit, Free, fit};
+use kurabe_engine::plan::Target;
+use std::time::Duration;
+
+/// Fits `session` with these rounds, and all axes at their defaults, into a time.
+fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
+    let experiment = kurabe_experiments::registry::find("session").unwrap();
+    let info = experiment.info();
+    let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
+    let axes = info.axes.iter().map(|axis| {
+        (axis.name.to_owned(), axis.default.iter().map(|text| default(text, axis)).collect::<Vec<_>>())
+    });
+    let mut spec = RunSpec {
+        axes: axes.collect(),
+        operations: info.operation_names(),
+        rounds,
+        budget_ns: Some(budget.as_nanos() as u64),
+        ..RunSpec::new(info.name, ["null:"])
+    };
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let fit = fit(experiment, &mut spec, &[Target::new("null", driver, facts)], free, budget).unwrap();
+    (spec, fit)
+}
+
+fn all_free() -> Free {
+    let info = kurabe_experiments::registry::find("session").unwrap().info();
+    Free { axes: info.axes.iter().map(|axis| axis.name.to_owned()).collect(), rounds: true }
+}
+
+fn values(spec: &RunSpec) -> usize {
+    spec.axes.values().map(Vec::len).product()
+}
+
+#[test]
+fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
+    let budget = Duration::from_secs(40);
+    let (spec, fit) = fitted(6, &all_free(), budget);
+    assert!(fit.trial >= LEAST_TRIAL, "{:?}", fit.trial);
+    assert!(!fit.left_out.is_empty() && fit.expected <= budget, "{fit:?}");
+    // Two operations, and the baseline's repeat.
+    let trials = (values(&spec) as u32 + 1) * 2 * spec.rounds;
+    assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
+    assert_eq!(spec.rounds, 6, "cells go before rounds");
+    // The sizes that remain are the ends and what lies between them.
+    let payloads = &spec.axes["payload"];
+    assert_eq!(payloads.first(), Some(&AxisValue::Number(1_000)));
+    assert_eq!(payloads.last(), Some(&AxisValue::Number(1_000_000)));
+    assert!(payloads.len() >= 3, "{payloads:?}");
+}
+
+#[test]
+fn nothing_is_left_out_where_there_is_time_for_all() {
+    let (_, fit) = fitted(6, &all_free(), Duration::from_secs(40));
+    let (spec, enough) = fitted(6, &all_free(), fit.time_for_all + Duration::from_secs(1));
+    assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
+    assert_eq!(values(&spec), 40);
+    let (_, long) = fitted(6, &all_free(), fit.time_for_all * 10);
+    assert!(long.trial > LEAST_TRIAL * 9, "the time is used: {:?}", long.trial);
+}
+
+#[test]
+fn rounds_go_where_the_axes_are_the_users() {
+    let free = Free { axes: Vec::new(), rounds: true };
+    let (spec, fit) = fitted(6, &free, Duration::from_secs(90));
+    assert_eq!(values(&spec), 40);
+    assert_eq!(fit.rounds_before, Some(6));
+    assert!((4..6).contains(&spec.rounds), "{}", spec.rounds);
+}
+
+#[test]
+fn time_that_cannot_be_kept_is_said() {
+    let budget = Duration::from_secs(15);
+    let (spec, fit) = fitted(6, &Free::default(), budget);
+    assert_eq!((values(&spec), spec.rounds), (40, 6), "the user asked for these");
+    assert!(fit.trial >= LEAST_TRIAL && fit.expected > budget * 4, "{fit:?}");
+}
