@@ -253,7 +253,7 @@ pub struct Measurement {
     pub warmup: u64,
     /// The measured phase, in nanoseconds. Closed loop: the mean, over clients that had anything to do, of the time from
     /// their common start to when each had made and checked its last transaction; where a client starved, the time in which
-    /// `completed` transactions are made at the throughput without it (engine::throughput). Open loop: the time over which
+    /// `completed` transactions are made at the throughput without it (`engine::throughput`). Open loop: the time over which
     /// transactions were due, or until the last answer where that came later.
     pub elapsed_ns: u64,
     /// CPU time of the whole process in the measured phase, in nanoseconds.
