@@ -170,7 +170,7 @@ fn write(
     pause: Duration,
     rows: &AtomicUsize,
 ) -> Vec<(i64, Instant)> {
-    let options = ConnectOptions { timeout: Duration::from_secs(20) };
+    let options = ConnectOptions::within(Duration::from_secs(20));
     let mut session = driver.connect(&options).unwrap();
     let put = session.prepare(&Operation::Put { collection }).unwrap();
     let mut acknowledged = Vec::new();

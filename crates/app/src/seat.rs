@@ -174,7 +174,7 @@ impl Seat {
     /// The same on a connection that is opened for it, and closed. The place's own stays as it is.
     fn run_anew(&mut self, application: &Application, page: usize) -> Result<()> {
         let Some(desk) = &mut self.desks[page] else { return Err(incomplete()) };
-        let mut session = (application.connect)(&ConnectOptions { timeout: PATIENCE })?;
+        let mut session = (application.connect)(&ConnectOptions::within(PATIENCE))?;
         desk.transaction.attach(&mut *session)?;
         desk.transaction.run(&mut *session)?;
         session.close()
@@ -190,7 +190,7 @@ impl Seat {
         for desk in self.desks.iter_mut().flatten() {
             desk.attached = false;
         }
-        let connected = (application.connect)(&ConnectOptions { timeout: PATIENCE });
+        let connected = (application.connect)(&ConnectOptions::within(PATIENCE));
         if let Err(error) = &connected
             && matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::ConnectionLost)
         {

@@ -159,16 +159,30 @@ pub trait Held: DerefMut<Target = dyn Session> + Send {
     /// # Errors
     /// As [`Session::close`].
     fn close(self) -> Result<()>;
+
+    /// Closes it if it is owned, and checks what came.
+    ///
+    /// # Errors
+    /// As [`Session::close_checked`].
+    fn close_checked(self) -> Result<()>;
 }
 
 impl Held for Box<dyn Session> {
     fn close(self) -> Result<()> {
         Session::close(self)
     }
+
+    fn close_checked(self) -> Result<()> {
+        Session::close_checked(self)
+    }
 }
 
 impl Held for &mut (dyn Session + 'static) {
     fn close(self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close_checked(self) -> Result<()> {
         Ok(())
     }
 }
@@ -229,5 +243,10 @@ impl<S: Held, H: Hook> Session for Hooked<S, H> {
     fn close(mut self: Box<Self>) -> Result<()> {
         self.hook.closing(&mut *self.inner)?;
         self.inner.close()
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.hook.closing(&mut *self.inner)?;
+        self.inner.close_checked()
     }
 }

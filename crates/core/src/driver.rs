@@ -8,6 +8,7 @@ use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
 use crate::witness::Witness;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Speaks to one target. Shared by all clients of a trial.
@@ -161,6 +162,17 @@ pub trait Session: Send {
     /// # Errors
     /// Where the goodbye could not be said; the connection is gone all the same.
     fn close(self: Box<Self>) -> Result<()>;
+
+    /// Ends the connection as [`Session::close`] does, waits until the server has ended it too, and checks that the
+    /// server sent nothing that was not asked for: an answer that came twice would otherwise be lost here. Clients that
+    /// cannot check it only close.
+    ///
+    /// # Errors
+    /// [`Protocol`](crate::ErrorKind::Protocol) where the server sent more than was asked for,
+    /// [`Timeout`](crate::ErrorKind::Timeout) where it does not end the connection; or as for [`Session::close`].
+    fn close_checked(self: Box<Self>) -> Result<()> {
+        self.close()
+    }
 }
 
 /// The part of a database that Kurabe made and may touch: collections whose name starts with
@@ -314,22 +326,45 @@ pub enum Capability {
 }
 
 /// How a session is opened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// The longest that connecting may take, and the longest that one answer may take afterwards.
+    /// The longest that connecting may take, and the longest that one answer may take afterwards, however it arrives.
     pub timeout: Duration,
+    /// The largest answer that is going to be asked for, in bytes. One that is larger by a fixed amount fails.
+    pub largest_answer: u64,
+}
+
+/// What [`ConnectOptions::default`] gives: nanoseconds, and bytes.
+static TIMEOUT: AtomicU64 = AtomicU64::new(30_000_000_000);
+static LARGEST_ANSWER: AtomicU64 = AtomicU64::new(0);
+
+impl ConnectOptions {
+    /// The usual options with another time limit.
+    pub fn within(timeout: Duration) -> Self {
+        Self { timeout, ..Self::default() }
+    }
+
+    /// Makes these the options of this process, which [`ConnectOptions::default`] gives from now on: a program sets
+    /// them once, before it connects to anything.
+    pub fn make_default(self) {
+        TIMEOUT.store(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        LARGEST_ANSWER.store(self.largest_answer, Ordering::Relaxed);
+    }
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(30) }
+        Self {
+            timeout: Duration::from_nanos(TIMEOUT.load(Ordering::Relaxed)),
+            largest_answer: LARGEST_ANSWER.load(Ordering::Relaxed),
+        }
     }
 }
 
 /// How long the parts of opening a connection took, as its client saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTimes {
-    /// To reach the server: its name looked up, and TCP's handshake or the Unix socket.
+    /// To reach the server: TCP's handshake or the Unix socket. A native client looks a name up once for all connections.
     pub reach: Duration,
     /// To agree on encryption, with the request for it where the protocol has one; `None` without TLS.
     pub tls: Option<Duration>,

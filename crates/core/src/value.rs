@@ -112,6 +112,12 @@ impl Reply {
         self.affected
     }
 
+    /// Bytes of memory that the fields take.
+    #[inline]
+    pub fn held(&self) -> usize {
+        self.bytes.len() + self.slots.len() * size_of::<Slot>()
+    }
+
     /// How many rows came back.
     #[inline]
     pub fn rows(&self) -> usize {

@@ -6,6 +6,7 @@
 mod account;
 pub mod application;
 pub mod cached;
+pub mod cancel;
 pub mod caution;
 mod charset;
 mod client;

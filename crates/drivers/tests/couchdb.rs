@@ -22,7 +22,7 @@ fn open(url: &str) -> Box<dyn Driver> {
 }
 
 fn connect(driver: &dyn Driver) -> Result<Box<dyn Session>> {
-    driver.connect(&ConnectOptions { timeout: Duration::from_secs(5) })
+    driver.connect(&ConnectOptions::within(Duration::from_secs(5)))
 }
 
 fn refused<T>(result: Result<T>) -> Error {
@@ -259,7 +259,7 @@ fn a_server_that_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let driver = open(&format!("couchdb://127.0.0.1:{port}"));
-    let error = refused(driver.connect(&ConnectOptions { timeout: Duration::from_millis(300) }));
+    let error = refused(driver.connect(&ConnectOptions::within(Duration::from_millis(300))));
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }
 

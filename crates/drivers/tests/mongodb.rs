@@ -29,7 +29,7 @@ fn connect(driver: &dyn Driver) -> Box<dyn Session> {
 }
 
 fn refused(url: &str) -> Error {
-    let options = ConnectOptions { timeout: ALLOWED };
+    let options = ConnectOptions::within(ALLOWED);
     open(url).connect(&options).err().unwrap()
 }
 

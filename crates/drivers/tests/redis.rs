@@ -21,7 +21,7 @@ fn open(url: &str) -> Box<dyn Driver> {
 }
 
 fn connect(url: &str) -> Result<Box<dyn Session>> {
-    open(url).connect(&ConnectOptions { timeout: Duration::from_secs(5) })
+    open(url).connect(&ConnectOptions::within(Duration::from_secs(5)))
 }
 
 fn refusal(url: &str) -> Error {

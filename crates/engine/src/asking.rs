@@ -41,7 +41,7 @@ pub(crate) struct Asking {
 impl Asking {
     /// Connects, before any client does.
     pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, clients: Clients) -> Self {
-        let options = ConnectOptions { timeout: options.timeout.min(PATIENCE) };
+        let options = ConnectOptions { timeout: options.timeout.min(PATIENCE), ..*options };
         let mut asking = Self {
             witness: None,
             clients,

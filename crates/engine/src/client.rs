@@ -84,6 +84,17 @@ pub(crate) struct Outcome {
     pub(crate) error: Option<Error>,
 }
 
+/// Closes a connection that was kept. The figures are taken, and a goodbye that cannot be said changes nothing; but an
+/// answer that nobody asked for is one that came twice, or late.
+pub(crate) fn goodbye(session: Box<dyn Session>) -> Result<()> {
+    match session.close_checked() {
+        Err(error) if matches!(error.kind(), ErrorKind::Protocol | ErrorKind::Timeout) => {
+            Err(error.context("closing the connection"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     pub(crate) transaction: Box<dyn Transaction>,
@@ -147,8 +158,7 @@ impl<'a> Worker<'a> {
         let _ = self.shared.finish.pass();
         self.outcome.done.rows_written = self.transaction.rows_written();
         if let Some(session) = self.session.take() {
-            // The trial is over and its figures are taken: a goodbye that fails changes nothing.
-            let _ = session.close();
+            self.note(goodbye(session));
         }
         self.outcome
     }

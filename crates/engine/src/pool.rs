@@ -1,5 +1,6 @@
 //! Connections that all clients of a trial share: each transaction takes one and gives it back.
 
+use crate::client::goodbye;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,12 +62,11 @@ impl Pool {
         self.given_back.notify_one();
     }
 
-    /// Closes all connections.
-    pub(crate) fn close(self) {
-        for session in self.free.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten() {
-            // The trial is over and its figures are taken: a goodbye that fails changes nothing.
-            let _ = session.close();
-        }
+    /// Closes all connections; fails where a server sent what nobody asked for.
+    pub(crate) fn close(self) -> Result<()> {
+        let free = self.free.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Each is closed, whatever became of those before it.
+        free.into_iter().flatten().map(goodbye).fold(Ok(()), Result::and)
     }
 }
 

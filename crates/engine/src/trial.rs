@@ -144,10 +144,9 @@ impl Trial<'_> {
             progress: self.progress,
         };
         let ran = self.run_clients(&shared, clients, asking.as_mut());
-        if let Some(pool) = shared.pool {
-            pool.close();
-        }
+        let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut ended = ran?;
+        closed?;
         if let (Some(asking), Some(observed)) = (asking, &mut ended.observed) {
             asking.finish(observed);
         }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 (RFC 9112) as far as asking for pages goes: one write for a request and, as a rule, one read for its answer.
 
-use crate::wire::{Peer, Wire, malformed};
+use crate::wire::{Peer, Stream, Wire, malformed};
 use kurabe_core::{ErrorKind, Result};
 
 /// The longest head of an answer, in bytes.
@@ -34,6 +34,14 @@ pub(super) struct Client<S> {
     /// What stands between a page and the end of a request.
     rest: String,
     request: Vec<u8>,
+}
+
+impl Client<Stream> {
+    /// Fails where something is there that was not asked for.
+    pub(super) fn check_rest(&mut self) -> Result<()> {
+        let quiet = self.wire.buffered().is_empty() && !self.wire.stream().stirred();
+        if quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }
+    }
 }
 
 impl<S: Peer> Client<S> {

@@ -82,14 +82,14 @@ struct Application {
 impl Application {
     fn session(&self, options: &ConnectOptions) -> Result<ApplicationSession> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.addresses.len();
-        ApplicationSession::open(&self.addresses[turn], options.timeout)
+        ApplicationSession::open(&self.addresses[turn], options)
     }
 }
 
 impl Driver for Application {
     fn describe(&self) -> Result<ServerFacts> {
-        let timeout = ConnectOptions::default().timeout;
-        let ask = |address: &Arc<Address>| facts::ask(&mut ApplicationSession::open(address, timeout)?);
+        let options = ConnectOptions::default();
+        let ask = |address: &Arc<Address>| facts::ask(&mut ApplicationSession::open(address, &options)?);
         let told = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
         several::agree(&told)?;
         let _ = self.database.set(several::database(&told[0]));

@@ -2,8 +2,8 @@
 
 use super::Address;
 use super::client::Client;
-use crate::wire::Stream;
-use kurabe_core::driver::{Prepared, Session};
+use crate::wire::{Peer as _, Stream};
+use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -17,20 +17,22 @@ const SHOWN: usize = 300;
 
 pub(super) struct ApplicationSession {
     address: Arc<Address>,
-    timeout: Duration,
+    options: ConnectOptions,
     client: Option<Client<Stream>>,
     used: Instant,
 }
 
 impl ApplicationSession {
-    pub(super) fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self> {
-        let client = Some(connect(address, timeout)?);
-        Ok(Self { address: Arc::clone(address), timeout, client, used: Instant::now() })
+    pub(super) fn open(address: &Arc<Address>, options: &ConnectOptions) -> Result<Self> {
+        let client = Some(connect(address, options)?);
+        Ok(Self { address: Arc::clone(address), options: *options, client, used: Instant::now() })
     }
 }
 
-fn connect(address: &Address, timeout: Duration) -> Result<Client<Stream>> {
-    Ok(Client::new(Stream::connect(&address.place, timeout)?, &address.host, &address.prefix))
+fn connect(address: &Address, options: &ConnectOptions) -> Result<Client<Stream>> {
+    let mut stream = Stream::connect(&address.place, options)?;
+    stream.ready();
+    Ok(Client::new(stream, &address.host, &address.prefix))
 }
 
 impl Session for ApplicationSession {
@@ -45,13 +47,13 @@ impl Session for ApplicationSession {
     fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
         let now = Instant::now();
         if now.duration_since(self.used) > RESTED
-            && self.client.as_ref().is_some_and(|client| client.stream().was_closed())
+            && self.client.as_ref().is_some_and(|client| client.stream().stirred())
         {
             self.client = None;
         }
         let client = match &mut self.client {
             Some(client) => client,
-            None => self.client.insert(connect(&self.address, self.timeout)?),
+            None => self.client.insert(connect(&self.address, &self.options)?),
         };
         let answered = client.get(page, last, out);
         self.used = now;
@@ -71,6 +73,11 @@ impl Session for ApplicationSession {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+
+    /// HTTP has no goodbye: what is there now was not asked for.
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.client.as_mut().map_or(Ok(()), Client::check_rest)
     }
 }
 

@@ -88,4 +88,8 @@ impl Session for PairSession {
         // Each is closed, whatever became of those before it.
         sessions.map(Session::close).fold(Ok(()), Result::and)
     }
+
+    fn close_checked(self: Box<Self>) -> Result<()> {
+        self.sessions.into_iter().flatten().map(Session::close_checked).fold(Ok(()), Result::and)
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::config::Config;
 use super::document::{Object, parse};
+use crate::cancel;
 use crate::wire::tls;
 use kurabe_core::{Error, ErrorKind};
 use std::io;
@@ -34,6 +35,12 @@ pub(super) fn of_ureq(error: ureq::Error, config: &Config) -> Error {
 
 fn of_io(error: &io::Error, config: &Config) -> Error {
     use io::ErrorKind as Io;
+    if cancel::is_cut() {
+        return cancel::error();
+    }
+    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        return error.clone();
+    }
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         return of_tls(error);
     }

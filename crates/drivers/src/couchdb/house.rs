@@ -19,7 +19,7 @@ use super::table::Table;
 use crate::ours;
 use crate::sql::{MARKER, marker};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
+use kurabe_core::driver::{ConnectOptions, Namespace};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::io::Write as _;
@@ -270,7 +270,7 @@ impl Claim {
         let (config, at, mut revision) = (Arc::clone(config), path.clone(), first.clone());
         let renew = move || {
             while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                let mut client = Client::new(&config, RENEW);
+                let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
                 // A server that does not answer now may do so the next time; the claim lasts for three of them.
                 match write_claim(&mut client, &at, &holder, Some(&revision)) {
                     Ok(Some(next)) => revision = next,

@@ -6,16 +6,15 @@
 //! connection (PouchDB Server does after five seconds) is met by a new one, as every HTTP client does.
 
 use super::config::Config;
+use super::connection::{Nowhere, Requests, ToServer};
 use super::errors;
-use crate::wire::Place;
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, Result};
 use std::io::Read as _;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-use ureq::http::{Method, Request, Uri};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::http::{Method, Request};
+use ureq::unversioned::transport::{Connector as _, RustlsConnector};
 use ureq::{Agent, AsSendBody};
 
 /// Bytes of each of a connection's two buffers: enough for any head of a request and most answers, and 64 MB for a
@@ -24,56 +23,17 @@ const BUFFER: usize = 32 * 1024;
 /// As long as a run may leave a session alone between two requests.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
-/// Where the one server of a client is, looked up once: `ureq` by itself looks its host up before every request, even one
-/// that goes over a connection which is there, and in a thread of its own where that may take a limited time only.
-#[derive(Debug, Default)]
-struct Known {
-    found: OnceLock<Vec<SocketAddr>>,
-    lookup: DefaultResolver,
-}
-
-impl Known {
-    fn of(place: &Place) -> Self {
-        let known = Self::default();
-        if let Place::Tcp { host, port } = place
-            && let Ok(address) = host.parse::<IpAddr>()
-        {
-            let _ = known.found.set(vec![SocketAddr::new(address, *port)]);
-        }
-        known
-    }
-}
-
-impl Resolver for Known {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &ureq::config::Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let Some(found) = self.found.get() else {
-            let found = self.lookup.resolve(uri, config, timeout)?;
-            let _ = self.found.set(found.to_vec());
-            return Ok(found);
-        };
-        let mut addresses = self.empty();
-        for address in found {
-            addresses.push(*address);
-        }
-        Ok(addresses)
-    }
-}
-
 /// A client of one server. Its answer's bytes stay until the next request.
 pub(super) struct Client {
     agent: Agent,
     config: Arc<Config>,
+    requests: Requests,
     url: String,
     answer: Vec<u8>,
 }
 
 impl Client {
-    pub(super) fn new(config: &Arc<Config>, timeout: Duration) -> Self {
+    pub(super) fn new(config: &Arc<Config>, options: &ConnectOptions) -> Self {
         let mut builder = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -86,18 +46,18 @@ impl Client {
             .max_idle_connections_per_host(1)
             .max_idle_age(IDLE)
             .input_buffer_size(BUFFER)
-            .output_buffer_size(BUFFER)
-            // Fixed times: what is left of a total would have to be told to the system before every request.
-            .timeout_resolve(Some(timeout))
-            .timeout_connect(Some(timeout))
-            .timeout_per_read(Some(timeout))
-            .timeout_per_write(Some(timeout));
+            .output_buffer_size(BUFFER);
         if let Some(tls) = &config.tls {
             builder = builder.tls_config(tls.clone());
         }
+        let requests = Requests::default();
+        let to_server =
+            ToServer { place: config.place.clone(), options: *options, requests: requests.clone() };
+        let connector = to_server.chain(RustlsConnector::default());
         Self {
-            agent: Agent::with_parts(builder.build(), DefaultConnector::default(), Known::of(&config.place)),
+            agent: Agent::with_parts(builder.build(), connector, Nowhere),
             config: Arc::clone(config),
+            requests,
             url: String::new(),
             answer: Vec::new(),
         }
@@ -149,10 +109,11 @@ impl Client {
         &mut self,
         request: Result<Request<impl AsSendBody>, ureq::http::Error>,
     ) -> Result<u16, ureq::Error> {
+        self.requests.begin();
         let mut response = self.agent.run(request?)?;
         if let Some(length) = response.body().content_length() {
             // A promise that may be false: memory is taken for a part of it at most.
-            self.answer.reserve(length.min(1 << 24) as usize);
+            self.answer.reserve(length.min(1 << 20) as usize);
         }
         response.body_mut().as_reader().read_to_end(&mut self.answer).map_err(ureq::Error::from)?;
         Ok(response.status().as_u16())

@@ -16,6 +16,7 @@
 //! cookie does after ten minutes, and it is what most clients of CouchDB do unless told otherwise.
 
 mod config;
+mod connection;
 mod document;
 mod errors;
 mod facts;
@@ -70,7 +71,7 @@ struct CouchDb {
 
 impl CouchDb {
     fn client(&self, options: &ConnectOptions) -> Result<Client> {
-        let mut client = Client::new(&self.config, options.timeout);
+        let mut client = Client::new(&self.config, options);
         if self.kind.get().is_none() {
             // Once: an application would not ask each time, and connecting is itself measured.
             let kind = Kind::ask(&mut client)?;
@@ -82,7 +83,7 @@ impl CouchDb {
 
 impl Driver for CouchDb {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut client = Client::new(&self.config, ConnectOptions::default().timeout);
+        let mut client = Client::new(&self.config, &ConnectOptions::default());
         let kind = Kind::ask(&mut client)?;
         facts::describe(&mut client, &kind)
     }

@@ -12,7 +12,7 @@ use super::protocol::Client;
 use crate::ours;
 use crate::wire::{Peer, Place, Stream};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
+use kurabe_core::driver::{ConnectOptions, Namespace};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -161,7 +161,7 @@ impl Claim {
         let renew = move || {
             while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
                 // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                if let Ok(stream) = Stream::connect(&place, RENEW) {
+                if let Ok(stream) = Stream::connect(&place, &ConnectOptions::within(RENEW)) {
                     let _ = Client::new(stream).set(CLAIM, CLAIM_FLAG, [holder.as_bytes(), b"", b""]);
                 }
             }

@@ -92,7 +92,7 @@ struct Memcached {
 impl Memcached {
     fn client(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
         let mut laps = Laps::start();
-        let mut client = Client::new(Stream::connect(&self.place, options.timeout)?);
+        let mut client = Client::new(Stream::connect(&self.place, options)?);
         // There is nothing else to it.
         client.times = Some(ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() });
         if self.version.get().is_none() {
@@ -101,6 +101,7 @@ impl Memcached {
             check_version(&version)?;
             let _ = self.version.set(version);
         }
+        client.wire.ready();
         Ok(client)
     }
 }

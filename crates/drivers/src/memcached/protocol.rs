@@ -6,6 +6,9 @@ use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 
+/// The most lines of statistics; servers have some hundreds.
+const LINES: usize = 10_000;
+
 /// The longest line that memcached sends (`stats` and errors stay far below).
 const LINE: usize = 2_048;
 
@@ -153,7 +156,8 @@ impl<S: Peer> Client<S> {
         self.request.extend_from_slice(tail);
         self.request.extend_from_slice(b"\r\n");
         let (first, last) = self.request.split_at(middle_at);
-        self.wire.send_parts([first, middle, last])
+        self.wire.begin()?;
+        self.wire.push_parts([first, middle, last])
     }
 
     /// The answer to `mg`: the length of the value that follows.
@@ -219,6 +223,7 @@ impl<S: Peer> Client<S> {
     pub(super) fn stats(&mut self, command: &str) -> Result<BTreeMap<String, String>> {
         self.wire.send(format!("{command}\r\n").as_bytes())?;
         let mut all = BTreeMap::new();
+        let mut lines = 0;
         loop {
             let length = self.line()?;
             let line = trimmed(self.wire.peek(length)?);
@@ -231,6 +236,11 @@ impl<S: Peer> Client<S> {
             let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             all.insert(name.to_owned(), value.to_owned());
             self.wire.consume(length);
+            lines += 1;
+            if lines > LINES {
+                let what = format!("memcached answered '{command}' with more than {LINES} lines");
+                return self.wire.settle(Err(malformed(what)));
+            }
         }
     }
 
@@ -254,6 +264,16 @@ impl<S: Peer> Client<S> {
     /// Says goodbye. The server closes the connection; nothing depends on it.
     pub(super) fn quit(&mut self) {
         let _ = self.wire.send(b"quit\r\n");
+    }
+
+    /// Says goodbye and checks that nothing more came.
+    pub(super) fn quit_checked(&mut self) -> Result<()> {
+        if self.wire.has_failed() {
+            return Ok(());
+        }
+        // A server that has closed the connection already cannot be told.
+        self.quit();
+        self.wire.expect_end()
     }
 
     fn line_of(&mut self, command: &[u8], key: &[u8]) {

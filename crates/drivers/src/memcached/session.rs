@@ -99,7 +99,8 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
             wanted: Vec::new(),
         };
         if let Some(collection) = operation.collection() {
-            slot.generation = self.generations.get(&collection.name, &mut self.client)?;
+            let found = self.generations.get(&collection.name, &mut self.client);
+            slot.generation = self.client.wire.settle(found)?;
             slot.rest = rest(collection);
         }
         if let Operation::Get { fields, .. } = operation {
@@ -113,7 +114,8 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         let slot = self.slots.get(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
         let Some(request) = slot.request(parameters, &self.modes, &mut self.key, &mut self.value)? else {
-            return self.client.ping();
+            let ponged = self.client.ping();
+            return self.client.wire.settle(ponged);
         };
         self.client.begin();
         match request {
@@ -125,7 +127,8 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
                 self.client.send()?;
             }
         }
-        slot.answer(&mut self.client, out).inspect_err(|_| out.clear())
+        let answered = slot.answer(&mut self.client, out).inspect_err(|_| out.clear());
+        self.client.wire.settle(answered)
     }
 
     /// Every request is answered in turn, also where one before it was refused.
@@ -155,12 +158,8 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         let mut ended = Ok(());
         for reply in out.iter_mut() {
             let answer = slot.answer(&mut self.client, reply).inspect_err(|_| reply.clear());
-            if let Err(error) = &answer
-                && matches!(
-                    error.kind(),
-                    ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout
-                )
-            {
+            let answer = self.client.wire.settle(answer);
+            if self.client.wire.has_failed() {
                 return answer;
             }
             ended = ended.and(answer);
@@ -173,7 +172,8 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     }
 
     fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
-        let stats = self.client.stats("stats")?;
+        let stats = self.client.stats("stats");
+        let stats = self.client.wire.settle(stats)?;
         let number = |name: &str| stats.get(name).and_then(|text| text.parse().ok()).unwrap_or_default();
         Ok(CacheCounters {
             hits: number("get_hits"),
@@ -190,6 +190,10 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     fn close(mut self: Box<Self>) -> Result<()> {
         self.client.quit();
         Ok(())
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.client.quit_checked()
     }
 }
 

@@ -77,7 +77,7 @@ struct Mysql {
 
 impl Mysql {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
-        Lean::connect(&self.config, options.timeout, Arc::clone(&self.allowed))
+        Lean::connect(&self.config, options, Arc::clone(&self.allowed))
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {

@@ -69,7 +69,7 @@ impl Postgres {
         Ok(if self.config.wrapped {
             Box::new(Wrapped::connect(&self.config, options.timeout)?)
         } else {
-            Box::new(Lean::connect(&self.config, options.timeout)?)
+            Box::new(Lean::connect(&self.config, options)?)
         })
     }
 }
@@ -112,12 +112,12 @@ impl Driver for Postgres {
         Ok(if self.config.wrapped {
             Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect))
         } else {
-            Box::new(LinkSession::new(Lean::connect(&self.config, options.timeout)?, dialect))
+            Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect))
         })
     }
 
     fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::PostgresWitness::new(Lean::connect(&self.config, options.timeout)?)?))
+        Ok(Box::new(metrics::PostgresWitness::new(Lean::connect(&self.config, options)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -85,6 +85,7 @@ impl Gathered {
             let middle = self.bytes.len();
             client.bulk_into(&mut self.bytes)?;
             self.rows.push(Row { number: 0, name: start..middle, value: middle..self.bytes.len() });
+            client.wire.check_held(self.bytes.len() + self.rows.len() * size_of::<Row>())?;
         }
         self.sort(plan)?;
         for row in &self.rows {

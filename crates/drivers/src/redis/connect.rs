@@ -4,18 +4,17 @@ use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
 use crate::wire::{Laps, Peer, Stream};
-use kurabe_core::driver::ConnectTimes;
+use kurabe_core::driver::{ConnectOptions, ConnectTimes};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// What a server says of itself in its answer to `HELLO`.
 pub(super) type Greeting = BTreeMap<String, String>;
 
 /// Opens a connection and authenticates.
-pub(super) fn connect(config: &Config, timeout: Duration) -> Result<(Client<Stream>, Greeting)> {
+pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Client<Stream>, Greeting)> {
     let mut laps = Laps::start();
-    let mut stream = Stream::connect(&config.place, timeout)?;
+    let mut stream = Stream::connect(&config.place, options)?;
     let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
     if !config.tls.is_off() {
         stream = stream.encrypt(&config.tls, config.host())?;
@@ -26,6 +25,7 @@ pub(super) fn connect(config: &Config, timeout: Duration) -> Result<(Client<Stre
     // The greeting holds the password, where there is one: who we are, and the session, are one answer.
     times.set_up = laps.lap();
     client.times = Some(times);
+    client.wire.ready();
     Ok((client, greeting))
 }
 

@@ -15,7 +15,7 @@ use super::protocol::{Client, Node};
 use crate::ours;
 use crate::wire::{Peer, Stream};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
+use kurabe_core::driver::{ConnectOptions, Namespace};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,7 +166,7 @@ impl Claim {
         let renew = move || {
             while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
                 // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                if let Ok((mut client, _)) = connect::connect(&config, RENEW) {
+                if let Ok((mut client, _)) = connect::connect(&config, &ConnectOptions::within(RENEW)) {
                     let _ = while_ours(&mut client, &renewed, &["PEXPIRE", CLAIM, LASTS]);
                 }
             }

@@ -65,7 +65,7 @@ struct Redis {
 
 impl Driver for Redis {
     fn describe(&self) -> Result<ServerFacts> {
-        let (mut client, greeting) = connect::connect(&self.config, ConnectOptions::default().timeout)?;
+        let (mut client, greeting) = connect::connect(&self.config, &ConnectOptions::default())?;
         facts::read(&mut client, &greeting, self.config.ttl)
     }
 
@@ -85,16 +85,16 @@ impl Driver for Redis {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (client, _) = connect::connect(&self.config, options.timeout)?;
+        let (client, _) = connect::connect(&self.config, options)?;
         Ok(Box::new(session::RedisSession::new(client, Arc::clone(&self.collections), self.config.ttl)))
     }
 
     fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::RedisWitness(connect::connect(&self.config, options.timeout)?.0)))
+        Ok(Box::new(metrics::RedisWitness(connect::connect(&self.config, options)?.0)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let (client, _) = connect::connect(&self.config, ConnectOptions::default().timeout)?;
+        let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
         Ok(Box::new(RedisHouse::new(client, self.config.clone(), Arc::clone(&self.collections))))
     }
 }

@@ -4,7 +4,7 @@
 use super::errors;
 use crate::wire::{Peer, Wire, malformed, push_number};
 use kurabe_core::driver::ConnectTimes;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 
 /// The longest line: errors are the longest there are, and stay far below.
 const LINE: usize = 4_096;
@@ -74,7 +74,7 @@ pub(super) enum Node {
     Text(Vec<u8>),
     /// Arrays, sets, and maps one key and value after the other.
     List(Vec<Node>),
-    Refused(Error),
+    Refused(Box<Error>),
 }
 
 impl Node {
@@ -134,13 +134,15 @@ pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     /// Requests under construction.
     pub(super) request: Vec<u8>,
+    /// Bytes that the nodes of the present answer hold.
+    held: usize,
     /// How long the parts of connecting took.
     pub(super) times: Option<ConnectTimes>,
 }
 
 impl<S: Peer> Client<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { wire: Wire::new(stream), request: Vec::new(), times: None }
+        Self { wire: Wire::new(stream), request: Vec::new(), held: 0, times: None }
     }
 
     /// What the next answer begins with. What nobody asked for is passed over.
@@ -162,7 +164,9 @@ impl<S: Peer> Client<S> {
         }
     }
 
+    #[cold]
     fn pass_over(&mut self, nodes: usize) -> Result<()> {
+        self.held = 0;
         for _ in 0..nodes {
             self.node(DEPTH)?;
         }
@@ -171,8 +175,10 @@ impl<S: Peer> Client<S> {
 
     /// An answer as a whole; an error answer is an error.
     pub(super) fn whole(&mut self) -> Result<Node> {
-        match self.node(DEPTH)? {
-            Node::Refused(error) => Err(error),
+        self.held = 0;
+        let node = self.node(DEPTH);
+        match self.wire.settle(node)? {
+            Node::Refused(error) => Err(*error),
             node => Ok(node),
         }
     }
@@ -186,6 +192,8 @@ impl<S: Peer> Client<S> {
         let (head, word, marked) =
             (Head::parse(line)?, line.get(1..).unwrap_or_default().to_vec(), line.first() == Some(&b'='));
         self.wire.consume(length);
+        self.held += size_of::<Node>() + word.len();
+        self.wire.check_held(self.held)?;
         Ok(match head {
             Head::Simple => Node::Text(word),
             Head::Int(number) => Node::Int(number),
@@ -200,8 +208,8 @@ impl<S: Peer> Client<S> {
             }
             Head::Items(count) => Node::List(self.nodes(count, depth)?),
             Head::Pairs(count) => Node::List(self.nodes(count.saturating_mul(2), depth)?),
-            Head::Refused(error) => Node::Refused(*error),
-            Head::LongRefused(bytes) => Node::Refused(errors::of(&self.bulk(bytes)?)),
+            Head::Refused(error) => Node::Refused(error),
+            Head::LongRefused(bytes) => Node::Refused(Box::new(errors::of(&self.bulk(bytes)?))),
             Head::Remarks(count) => {
                 self.nodes(count.saturating_mul(2), depth)?;
                 self.node(depth)?
@@ -223,6 +231,7 @@ impl<S: Peer> Client<S> {
     }
 
     fn bulk(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        self.held += bytes;
         let mut text = Vec::new();
         self.wire.take_into(bytes, &mut text)?;
         self.end_value()?;
@@ -248,6 +257,25 @@ impl<S: Peer> Client<S> {
         }
         self.wire.consume(2);
         Ok(())
+    }
+
+    /// Says goodbye and checks that nothing came but its answer, and what servers may send unasked.
+    pub(super) fn quit_checked(&mut self) -> Result<()> {
+        if self.wire.has_failed() {
+            return Ok(());
+        }
+        let told = self.wire.send(b"*1\r\n$4\r\nQUIT\r\n");
+        if told.is_err() || self.wire.has_ended()? {
+            // It had closed the connection before.
+            return Ok(());
+        }
+        let answer = self.answer();
+        match self.wire.settle(answer)? {
+            Head::Simple => self.wire.expect_end(),
+            // One that does not know the word leaves the connection open.
+            Head::Refused(_) => Ok(()),
+            other => Err(unexpected(&other).context("the server sent more than was asked for")),
+        }
     }
 
     /// Sends a request and reads the answer as a whole.
@@ -284,11 +312,6 @@ impl<S: Peer> Client<S> {
             self.wire.peek(seen + 1)?;
         }
     }
-}
-
-/// An error after which nobody knows where in the conversation the connection is.
-pub(super) fn ends_the_connection(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout)
 }
 
 /// Appends a request of so many words.

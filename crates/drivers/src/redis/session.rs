@@ -4,7 +4,7 @@ use super::answer::{self, Gathered};
 use super::connect::lines;
 use super::house::Collections;
 use super::plan::{Plan, unsupported};
-use super::protocol::{Client, ends_the_connection};
+use super::protocol::Client;
 use super::request::Keys;
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{Outbox, Peer};
@@ -32,8 +32,6 @@ struct Work<S> {
     sent: Vec<bool>,
     /// Whether the server has seen the script.
     script_known: bool,
-    /// Set once nobody knows which answer comes next.
-    broken: bool,
 }
 
 impl<S: Peer> RedisSession<S> {
@@ -44,7 +42,6 @@ impl<S: Peer> RedisSession<S> {
             gathered: Gathered::default(),
             sent: Vec::new(),
             script_known: false,
-            broken: false,
         };
         Self { work, collections, ttl, slots: Slots::default() }
     }
@@ -56,7 +53,10 @@ impl<S: Peer + Send> Session for RedisSession<S> {
             return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
         }
         let gone = match operation.collection() {
-            Some(collection) => self.collections.get(&collection.name, &mut self.work.client)?,
+            Some(collection) => {
+                let found = self.collections.get(&collection.name, &mut self.work.client);
+                self.work.client.wire.settle(found)?
+            }
             None => Arc::default(),
         };
         Ok(self.slots.insert(Plan::new(operation, self.ttl, gone)))
@@ -102,6 +102,11 @@ impl<S: Peer + Send> Session for RedisSession<S> {
     /// The server needs no goodbye: `QUIT` is deprecated, and the end of the connection says the same.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+
+    /// `QUIT` all the same: what comes before its answer, and after it, was not asked for.
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.work.client.quit_checked()
     }
 }
 
@@ -162,7 +167,8 @@ impl<S: Peer> Work<S> {
             }
             outbox.flush()
         };
-        send().inspect_err(|_| self.broken = true)?;
+        let sent = send();
+        self.client.wire.settle(sent)?;
         self.script_known = known;
         for n in 0..out.len() {
             if !self.sent[n] {
@@ -172,7 +178,7 @@ impl<S: Peer> Work<S> {
             if let Err(error) = answer::read(plan, &mut self.client, &mut self.gathered, reply) {
                 self.script_known &= error.server_code() != Some("NOSCRIPT");
                 let error = self.failed(error, reply);
-                if self.broken {
+                if self.client.wire.has_failed() {
                     out[n..].iter_mut().for_each(Reply::clear);
                     return Err(error);
                 }
@@ -184,10 +190,6 @@ impl<S: Peer> Work<S> {
 
     #[inline]
     fn check(&self, gone: &AtomicBool) -> Result<()> {
-        if self.broken {
-            let what = "the connection failed in an earlier operation, and is of no use any more";
-            return Err(Error::new(ErrorKind::ConnectionLost, what));
-        }
         if gone.load(Ordering::Relaxed) {
             let what = "the collection was removed after the operation was prepared";
             return Err(Error::new(ErrorKind::Server, what).code("NO_COLLECTION"));
@@ -198,7 +200,7 @@ impl<S: Peer> Work<S> {
     #[cold]
     fn failed(&mut self, error: Error, out: &mut Reply) -> Error {
         out.clear();
-        self.broken |= ends_the_connection(&error);
+        self.client.wire.note(&error);
         error
     }
 }

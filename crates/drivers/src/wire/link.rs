@@ -16,6 +16,12 @@ pub(crate) trait Query: Send {
     /// Says goodbye. The connection is of no use afterwards.
     fn quit(&mut self) -> Result<()>;
 
+    /// Says goodbye, waits for the end of the connection, and checks that nothing came that was not asked for; only
+    /// says goodbye where the client cannot tell.
+    fn quit_checked(&mut self) -> Result<()> {
+        self.quit()
+    }
+
     /// How the server is reached.
     fn transport(&self) -> String;
 
@@ -233,6 +239,10 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn close(mut self: Box<Self>) -> Result<()> {
         self.link.quit()
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.link.quit_checked()
     }
 }
 

@@ -9,11 +9,12 @@ pub(crate) struct Outbox<'w, 'v, S> {
     pub(crate) text: &'w mut Vec<u8>,
     /// A long value, and after how many bytes of `text` it comes.
     long: Option<(usize, &'v [u8])>,
+    begun: bool,
 }
 
 impl<'w, 'v, S: Peer> Outbox<'w, 'v, S> {
     pub(crate) fn new(wire: &'w mut Wire<S>, text: &'w mut Vec<u8>) -> Self {
-        Self { wire, text, long: None }
+        Self { wire, text, long: None, begun: false }
     }
 
     /// Appends a value. Lengths that stand before it in the request must be there already.
@@ -32,9 +33,12 @@ impl<'w, 'v, S: Peer> Outbox<'w, 'v, S> {
 
     /// Sends what is left: everything in one write, unless there is more than one long value.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.wire.begin()?;
+        }
         match self.long.take() {
-            None => self.wire.send(self.text),
-            Some((at, value)) => self.wire.send_parts([&self.text[..at], value, &self.text[at..]]),
+            None => self.wire.push(self.text),
+            Some((at, value)) => self.wire.push_parts([&self.text[..at], value, &self.text[at..]]),
         }
     }
 }

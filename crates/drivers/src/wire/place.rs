@@ -1,5 +1,6 @@
 //! Where a server listens.
 
+use crate::cancel;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::{Error, ErrorKind};
 use std::fmt;
@@ -26,9 +27,13 @@ impl Place {
 
     /// The error for people where nobody answers here.
     pub(crate) fn unreachable(&self, error: &io::Error) -> Error {
+        if cancel::is_cut() {
+            return cancel::error();
+        }
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 Error::new(ErrorKind::Timeout, format!("{self} does not answer within the time allowed"))
+                    .hint("are host and port right? --timeout allows more")
             }
             io::ErrorKind::PermissionDenied => {
                 Error::new(ErrorKind::Denied, format!("this user may not connect to {self}"))

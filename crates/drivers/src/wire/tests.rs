@@ -6,8 +6,8 @@ use proptest::prelude::*;
 fn parts_are_sent_as_one_message_however_the_socket_cuts_them() {
     for piece in [1, 2, 5, 100] {
         let mut wire = Wire::new(Script::in_pieces(Vec::new(), piece));
-        wire.send_parts([b"head", b"", b"tail"]).unwrap();
-        wire.send_parts([b"", b"long value", b""]).unwrap();
+        wire.push_parts([b"head", b"", b"tail"]).unwrap();
+        wire.push_parts([b"", b"long value", b""]).unwrap();
         assert_eq!(wire.stream().sent, b"headtaillong value");
     }
 }

@@ -112,7 +112,7 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
     for engine in crate::common::ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         let driver = crate::common::open(server.url()).unwrap();
-        let options = ConnectOptions { timeout: std::time::Duration::from_millis(700) };
+        let options = ConnectOptions::within(std::time::Duration::from_millis(700));
         let mut session = driver.connect(&options).unwrap();
         let ping = session.prepare(&Operation::Ping).unwrap();
         let mut out = Reply::new();

@@ -69,7 +69,10 @@ pub(super) fn binary<S: Peer>(
     loop {
         packets.next()?;
         match packets.first()? {
-            0 => binary_row(packets, columns, bitmap, out)?,
+            0 => {
+                binary_row(packets, columns, bitmap, out)?;
+                packets.wire.check_reply(out)?;
+            }
             0xff => return error(packets).map(Err),
             0xfe if packets.left() < MOST => return packets.skip_rest().map(Ok),
             other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
@@ -96,6 +99,7 @@ pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut 
                     }
                 }
                 end_row(packets, out)?;
+                packets.wire.check_reply(out)?;
             }
         }
     }

@@ -7,12 +7,11 @@ use super::{COM_QUERY, Lean, push_header};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
-use kurabe_core::driver::ConnectTimes;
+use kurabe_core::driver::{ConnectOptions, ConnectTimes};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 /// Capabilities ("Capabilities Flags").
 const LONG_PASSWORD: u32 = 1;
@@ -43,9 +42,9 @@ impl Lean<Stream> {
     }
 
     /// Connects, encrypts where that is asked for, and authenticates.
-    pub(crate) fn connect(config: &Config, timeout: Duration, allowed: Arc<AtomicUsize>) -> Result<Self> {
+    pub(crate) fn connect(config: &Config, options: &ConnectOptions, allowed: Arc<AtomicUsize>) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, timeout)?));
+        let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, options)?));
         let reach = laps.lap();
         let greeting = Greeting::read(&mut packets)?;
         let mut times = ConnectTimes { reach, set_up: laps.lap(), ..ConnectTimes::default() };
@@ -67,6 +66,7 @@ impl Lean<Stream> {
             times.set_up += laps.lap();
         }
         lean.times = Some(times);
+        lean.packets.wire.ready();
         Ok(lean)
     }
 }

@@ -83,21 +83,32 @@ impl<S: Peer> Lean<S> {
     fn command(&mut self, command: u8, text: &[u8]) -> Result<()> {
         let length = text.len() + 1;
         self.out.clear();
-        self.out.append(&mut self.forgotten);
         if length < MOST {
+            self.out.append(&mut self.forgotten);
             push_header(&mut self.out, length, 0);
             self.out.push(command);
             self.out.extend_from_slice(text);
             self.packets.expect_answer(1);
             return self.packets.wire.send(&self.out).map_err(|e| self.last_words(e));
         }
+        self.send_forgotten()?;
         self.out.push(command);
         self.out.extend_from_slice(text);
         self.send_long()
     }
 
+    /// Before a request of several packets, which begins with its own.
+    fn send_forgotten(&mut self) -> Result<()> {
+        if !self.forgotten.is_empty() {
+            self.packets.wire.send(&self.forgotten)?;
+            self.forgotten.clear();
+        }
+        Ok(())
+    }
+
     /// Sends what stands in `out` as one command of several packets.
     fn send_long(&mut self) -> Result<()> {
+        self.packets.wire.begin()?;
         let mut header = Vec::with_capacity(4);
         let mut sent = 0;
         // A last piece that fills its packet is followed by an empty one.
@@ -106,7 +117,7 @@ impl<S: Peer> Lean<S> {
             header.clear();
             push_header(&mut header, piece.len(), sent as u8);
             sent += 1;
-            let result = self.packets.wire.send_parts([&header, piece, &[]]);
+            let result = self.packets.wire.push_parts([&header, piece, &[]]);
             if let Err(error) = result {
                 self.packets.expect_answer(sent);
                 return Err(self.last_words(error));
@@ -180,12 +191,11 @@ impl<S: Peer> Lean<S> {
         }
         let fits = length < MOST;
         self.out.clear();
-        self.out.append(&mut self.forgotten);
-        if !fits && !self.out.is_empty() {
-            self.packets.wire.send(&self.out)?;
-            self.out.clear();
+        if !fits {
+            self.send_forgotten()?;
         }
         if fits {
+            self.out.append(&mut self.forgotten);
             push_header(&mut self.out, length, 0);
         }
         execute::head(&mut self.out, statement.number, &statement.takes, parameters, with_types);
@@ -227,6 +237,22 @@ where
         let said = self.command(1, b"");
         self.broken = true;
         said
+    }
+
+    /// A server that ended the connection before may have said why.
+    fn quit_checked(&mut self) -> Result<()> {
+        if self.broken {
+            return Ok(());
+        }
+        let _ = self.quit();
+        let wire = &mut self.packets.wire;
+        if wire.has_ended()? {
+            return Ok(());
+        }
+        match wire.peek(5) {
+            Ok([_, _, _, 0, 0xff]) => Ok(()),
+            _ => Err(wire.surplus()),
+        }
     }
 
     fn transport(&self) -> String {

@@ -58,11 +58,14 @@ impl<S: Peer> Packets<S> {
             return Err(malformed("a packet without a header"));
         };
         self.wire.consume(4);
-        if number != self.number {
-            return Err(malformed(format!("packet {number} where {} was due", self.number)));
+        self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
+        // A server that ends an idle connection says so unasked, as the first packet of a conversation.
+        let unasked = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == 0xff;
+        if number != self.number && !unasked {
+            let what = format!("MySQL packet out of order: sequence {number}, expected {}", self.number);
+            return Err(malformed(what));
         }
         self.number = number.wrapping_add(1);
-        self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
         self.continued = self.left == MOST;
         Ok(())
     }

@@ -81,6 +81,19 @@ pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: 
     }
 }
 
+/// Reads to the end of the connection, before which nothing may come but what a server sends unasked: notices,
+/// notifications, ParameterStatus, and why it ends the connection.
+pub(super) fn until_end<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
+    while !wire.has_ended()? {
+        if !matches!(wire.buffered(), [b'N' | b'A' | b'S' | b'E', ..]) {
+            return Err(wire.surplus());
+        }
+        let (_, length) = header(wire)?;
+        wire.skip(length)?;
+    }
+    Ok(())
+}
+
 /// The type of the next message and how many bytes follow.
 pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<(u8, usize)> {
     let &[kind, a, b, c, d] = wire.peek(5)? else {
@@ -145,7 +158,7 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         return Err(malformed("a row that is longer than its fields"));
     }
     out.end_row();
-    Ok(())
+    wire.check_reply(out)
 }
 
 /// A whole number that is shown as text.

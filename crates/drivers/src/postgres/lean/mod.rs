@@ -69,10 +69,16 @@ impl<S: Peer> Lean<S> {
         result
     }
 
-    /// Starts a request with what the server is to forget.
+    /// Starts a request with what the server is to forget, which stays queued until the request is sent.
     fn begin(&mut self) {
         self.out.clear();
-        self.out.append(&mut self.forgotten);
+        self.out.extend_from_slice(&self.forgotten);
+    }
+
+    /// Sends the request.
+    fn send(&mut self) -> Result<()> {
+        self.forgotten.clear();
+        self.wire.send(&self.out)
     }
 
     /// Has the server prepare a statement; `shown` where its values are to go and come as text.
@@ -84,7 +90,7 @@ impl<S: Peer> Lean<S> {
             if let Err(error) = request::prepare(&mut this.out, &name, sql) {
                 return Ok(Err(error));
             }
-            this.wire.send(&this.out)?;
+            this.send()?;
             let mut announced = Announced::default();
             let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
             Ok(ended.map(|()| announced))
@@ -109,7 +115,7 @@ impl<S: Peer> Lean<S> {
             if let Err(error) = request::query(&mut this.out, sql) {
                 return Ok(Err(error));
             }
-            this.wire.send(&this.out)?;
+            this.send()?;
             answer::read(&mut this.wire, &mut Rows::Text(out), syncs)
         })
     }
@@ -131,6 +137,14 @@ where
         self.out.clear();
         request::terminate(&mut self.out);
         self.wire.send(&self.out)
+    }
+
+    fn quit_checked(&mut self) -> Result<()> {
+        if self.broken {
+            return Ok(());
+        }
+        let _ = self.quit();
+        answer::until_end(&mut self.wire)
     }
 
     fn transport(&self) -> String {
@@ -190,6 +204,7 @@ where
             if let Err(error) = request::bind(&mut this.out, &statement.head, length) {
                 return Ok(Err(error));
             }
+            this.forgotten.clear();
             let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
             request::parameters(&mut outbox, &statement.takes, parameters)?;
             request::bind_tail(outbox.text, statement.shown);
@@ -242,7 +257,7 @@ where
                 request::copied(&mut this.out, &statement.takes, values)?;
                 request::bind_tail(&mut this.out, statement.shown);
             }
-            this.wire.send(&this.out)?;
+            this.send()?;
             let mut ended = Ok(());
             for reply in out {
                 let mut rows = if statement.shown {

@@ -5,7 +5,7 @@ use crate::charset::Charset;
 use crate::postgres::config::Config;
 use crate::postgres::wrapped::with_hint;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
-use kurabe_core::driver::ConnectTimes;
+use kurabe_core::driver::{ConnectOptions, ConnectTimes};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -23,9 +23,9 @@ impl Lean<Stream> {
     }
 
     /// Connects, encrypts where that is asked for, and authenticates.
-    pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
+    pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut wire = Wire::new(Stream::connect(&config.place, timeout)?);
+        let mut wire = Wire::new(Stream::connect(&config.place, options)?);
         let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             ask_for_tls(&mut wire)?;
@@ -45,6 +45,7 @@ impl Lean<Stream> {
         // The process that the server starts for us among it.
         times.set_up = laps.lap().saturating_sub(times.authenticate);
         lean.times = Some(times);
+        lean.wire.ready();
         Ok(lean)
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use kurabe_core::ErrorKind;
 use crate::wire::script::Script;
 use proptest::prelude::*;
 

@@ -1,0 +1,132 @@
+//! The connection that `ureq` makes its requests over: a socket of ours, so that a request with its whole answer has one
+//! deadline, an answer has a limit, and a run that is stopped can end it. `ureq` has times for single reads only, unless
+//! the system is told what is left of a total before every request.
+
+use crate::wire::{MOST, Place, Socket, too_much};
+use kurabe_core::driver::ConnectOptions;
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use ureq::Error;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
+};
+
+/// Counts the requests of a client: its connection learns from it that another one begins.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requests(Arc<AtomicU64>);
+
+impl Requests {
+    pub(super) fn begin(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Finds no addresses: the socket does.
+#[derive(Debug)]
+pub(super) struct Nowhere;
+
+impl Resolver for Nowhere {
+    fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let mut addresses = self.empty();
+        addresses.push(SocketAddr::from(([0, 0, 0, 0], 0)));
+        Ok(addresses)
+    }
+}
+
+/// Opens connections to one server.
+#[derive(Debug)]
+pub(super) struct ToServer {
+    pub(super) place: Place,
+    pub(super) options: ConnectOptions,
+    pub(super) requests: Requests,
+}
+
+impl Connector for ToServer {
+    type Out = Connection;
+
+    fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<Connection>, Error> {
+        let config = details.config;
+        Ok(Some(Connection {
+            socket: Socket::connect(&self.place, self.options.timeout)?,
+            buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
+            // Connecting and the first request share one time.
+            request: self.requests.number(),
+            requests: self.requests.clone(),
+            received: 0,
+            most: MOST.saturating_add(self.options.largest_answer),
+        }))
+    }
+}
+
+/// An open connection.
+pub(super) struct Connection {
+    socket: Socket,
+    buffers: LazyBuffers,
+    requests: Requests,
+    /// The present request.
+    request: u64,
+    /// Bytes of its answer, and the most that there may be.
+    received: u64,
+    most: u64,
+}
+
+impl Connection {
+    fn begin(&mut self) -> io::Result<()> {
+        let request = self.requests.number();
+        if request == self.request {
+            return Ok(());
+        }
+        self.request = request;
+        self.received = 0;
+        self.socket.ready();
+        self.socket.begin()
+    }
+}
+
+impl Transport for Connection {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, _: NextTimeout) -> Result<(), Error> {
+        self.begin()?;
+        Ok(self.socket.write_all(&self.buffers.output()[..amount])?)
+    }
+
+    fn await_input(&mut self, _: NextTimeout) -> Result<bool, Error> {
+        self.begin()?;
+        let input = self.buffers.input_append_buf();
+        let got = loop {
+            match self.socket.read(input) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => break done?,
+            }
+        };
+        self.buffers.input_appended(got);
+        self.received += got as u64;
+        if self.received > self.most {
+            return Err(io::Error::other(too_much(self.most)).into());
+        }
+        Ok(got > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        !self.socket.stirred()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+//! Host names: looked up within the time allowed, and once, so that what is measured is the server and not a resolver.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+type Addresses = Arc<[SocketAddr]>;
+
+static FOUND: LazyLock<Mutex<HashMap<(String, u16), Addresses>>> = LazyLock::new(Mutex::default);
+
+fn found() -> MutexGuard<'static, HashMap<(String, u16), Addresses>> {
+    FOUND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The addresses of a host: itself where it is one, else those that were found for its name first.
+///
+/// # Errors
+/// The resolver's, or [`TimedOut`](io::ErrorKind::TimedOut).
+pub(crate) fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Addresses> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(Arc::new([SocketAddr::new(address, port)]));
+    }
+    let name = (host.to_owned(), port);
+    if let Some(known) = found().get(&name) {
+        return Ok(Arc::clone(known));
+    }
+    let asked = name.clone();
+    let all: Addresses = within(timeout, move || asked.to_socket_addrs().map(Iterator::collect))??;
+    if all.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+    }
+    found().insert(name, Arc::clone(&all));
+    Ok(all)
+}
+
+/// Looks the name up anew the next time: none of its addresses answered.
+pub(crate) fn forget(host: &str, port: u16) {
+    found().remove(&(host.to_owned(), port));
+}
+
+/// Does what may block for ever in a thread of its own, and waits for it so long.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    std::thread::Builder::new().name("kurabe-resolve".to_owned()).spawn(move || {
+        // An error: nobody waits any more.
+        let _ = sender.send(work());
+    })?;
+    receiver.recv_timeout(limit).map_err(|_| io::ErrorKind::TimedOut.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn lookup_that_hangs_ends_with_the_time_allowed() {
+        let began = Instant::now();
+        let error = within(Duration::from_millis(50), || std::thread::sleep(Duration::from_secs(20)));
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn name_is_looked_up_once_until_it_is_forgotten() {
+        let first = addresses("localhost", 4711, Duration::from_secs(20)).unwrap();
+        // No lookup could be made within no time.
+        let second = addresses("localhost", 4711, Duration::ZERO).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        forget("localhost", 4711);
+        let third = addresses("localhost", 4711, Duration::from_secs(20)).unwrap();
+        assert!(!Arc::ptr_eq(&first, &third));
+    }
+
+    #[test]
+    fn address_needs_no_lookup() {
+        let found = addresses("::1", 5, Duration::ZERO).unwrap();
+        assert_eq!(found[..], ["[::1]:5".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,199 @@
+//! A TCP or Unix socket whose exchanges have a deadline, and that can be ended from another thread.
+
+use super::deadline::{Deadline, Way};
+use super::{Place, resolve};
+use crate::cancel;
+use rustix::buffer::spare_capacity;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A send of more than this may wait for the server to receive.
+const MUCH: usize = 64 * 1024;
+
+/// A connected socket of either kind.
+#[derive(Debug)]
+pub(crate) enum End {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl End {
+    /// Ends both directions: whoever blocks on the socket goes on with an error.
+    pub(crate) fn shut_down(&self) {
+        // An error means that it has ended already.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+
+    fn set_timeout(&self, way: Way, timeout: Duration) -> io::Result<()> {
+        match (self, way) {
+            (Self::Tcp(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
+            (Self::Tcp(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
+            (Self::Unix(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
+            (Self::Unix(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
+        }
+    }
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    end: Arc<End>,
+    deadline: Deadline,
+    _listed: cancel::Listed,
+}
+
+impl Socket {
+    /// Connects. The time allowed is that of connecting, to [`Socket::ready`], and then of each exchange.
+    pub(crate) fn connect(place: &Place, allowed: Duration) -> io::Result<Self> {
+        cancel::check()?;
+        let deadline = Deadline::connecting(allowed);
+        let end = match place {
+            Place::Unix(path) => End::Unix(unix(path, deadline.allowed())?),
+            Place::Tcp { host, port } => {
+                let stream = tcp(host, *port, &deadline)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(deadline.allowed()))?;
+                stream.set_write_timeout(Some(deadline.allowed()))?;
+                End::Tcp(stream)
+            }
+        };
+        let end = Arc::new(end);
+        let listed = cancel::list(&end)?;
+        Ok(Self { end, deadline, _listed: listed })
+    }
+
+    pub(crate) fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// Connecting is over: each exchange has its own time from now on.
+    pub(crate) fn ready(&mut self) {
+        self.deadline.ready();
+    }
+
+    /// Begins an exchange.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        match self.deadline.begin() {
+            None => Ok(()),
+            Some(all) => {
+                self.end.set_timeout(Way::Receive, all)?;
+                self.end.set_timeout(Way::Send, all)
+            }
+        }
+    }
+
+    #[inline]
+    fn before(&mut self, way: Way) -> io::Result<()> {
+        match self.deadline.before(way)? {
+            None => Ok(()),
+            Some(left) => self.end.set_timeout(way, left),
+        }
+    }
+
+    /// Receives once, appended to `out`: into memory that was not set to zero first, as much of it as there is.
+    pub(crate) fn receive(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        self.before(Way::Receive)?;
+        let got = match &*self.end {
+            End::Tcp(stream) => rustix::io::read(stream, spare_capacity(out)),
+            End::Unix(stream) => rustix::io::read(stream, spare_capacity(out)),
+        };
+        Ok(got?)
+    }
+
+    #[inline]
+    fn sent(&mut self, asked: usize, sent: usize) {
+        if sent < asked || sent > MUCH {
+            self.deadline.sent_much();
+        }
+    }
+
+    /// Whether anything arrived, or the peer closed the connection, as far as is known here. Takes nothing.
+    pub(crate) fn stirred(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match &*self.end {
+            End::Tcp(stream) => recv(stream, &mut [0u8], flags),
+            End::Unix(stream) => recv(stream, &mut [0u8], flags),
+        };
+        !matches!(peeked, Err(rustix::io::Errno::AGAIN))
+    }
+}
+
+impl Read for Socket {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.before(Way::Receive)?;
+        match &*self.end {
+            End::Tcp(stream) => (&*stream).read(buffer),
+            End::Unix(stream) => (&*stream).read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.before(Way::Send)?;
+        let sent = match &*self.end {
+            End::Tcp(stream) => (&*stream).write(bytes),
+            End::Unix(stream) => (&*stream).write(bytes),
+        }?;
+        self.sent(bytes.len(), sent);
+        Ok(sent)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.before(Way::Send)?;
+        let sent = match &*self.end {
+            End::Tcp(stream) => (&*stream).write_vectored(slices),
+            End::Unix(stream) => (&*stream).write_vectored(slices),
+        }?;
+        self.sent(slices.iter().map(|slice| slice.len()).sum(), sent);
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Connects to any of a host's addresses, all of them within the time that is left: each has an equal share of it.
+fn tcp(host: &str, port: u16, deadline: &Deadline) -> io::Result<TcpStream> {
+    let addresses = resolve::addresses(host, port, deadline.allowed())?;
+    let connected = any_of(&addresses, deadline);
+    if connected.is_err() {
+        resolve::forget(host, port);
+    }
+    connected
+}
+
+fn any_of(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for (tried, address) in addresses.iter().enumerate() {
+        let share = deadline.left()? / (addresses.len() - tried) as u32;
+        match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Connects to a Unix socket. It waits where the server's queue is full, for as long as a send may take.
+fn unix(path: &Path, allowed: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(allowed))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(allowed))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,7 @@
+//! Servers that drip, flood, announce too much or answer twice: each ends within the time allowed, and makes the
+//! client grow by no more than 64 MB.
+
+mod deadlines;
+mod limits;
+mod server;
+mod surplus;
