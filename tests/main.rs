@@ -4,6 +4,7 @@
 mod conformance;
 mod custom;
 mod durability;
+mod hangs;
 mod observatory;
 mod observed;
 mod packets;

@@ -45,6 +45,9 @@ pub struct RunSpec {
     /// What the 99th percentile of response times must stay under where the highest rate is asked for, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_ns: Option<u64>,
+    /// The longest that connecting, and one answer, may take, in nanoseconds; `None`, and not written: 30 seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ns: Option<u64>,
     /// The durability class that every target was made to have; `None`, and not written: each as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityClass>,
@@ -99,6 +102,7 @@ impl RunSpec {
             records: None,
             arrivals: None,
             slo_ns: None,
+            timeout_ns: None,
             durability: None,
             cache: None,
             custom: None,

@@ -25,4 +25,5 @@ pub mod registry;
 mod slots;
 pub mod sql;
 pub mod sqlite;
+mod watchdog;
 mod wire;

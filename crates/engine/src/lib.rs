@@ -4,6 +4,7 @@
 mod asking;
 mod book;
 pub mod budget;
+mod cancellable;
 mod client;
 mod clock;
 mod connections;
@@ -24,10 +25,11 @@ mod rate_search;
 pub mod runner;
 mod schedule;
 pub mod sides;
-mod stopping;
 mod throughput;
 mod together;
 mod totals;
 pub mod trial;
 mod turns;
 mod warm;
+
+pub use cancellable::cancellable;

@@ -1,8 +1,8 @@
 //! What the tool itself costs: the experiment's own transactions on a target that answers at once.
 
+use crate::cancellable::cancellable;
 use crate::house::House;
 use crate::plan::{Target, axes, dataset, operations, unavailable};
-use crate::stopping::stopping;
 use crate::trial::{Pace, Trial};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
@@ -58,12 +58,12 @@ pub fn measure(
             continue;
         }
         let mut house = House::open(null, 0, 1, "overhead")?;
-        workload.load(&mut *house.namespace, &mut stopping(&mut *house.session, cancel))?;
+        workload.load(&mut *house.namespace, &mut cancellable(&mut *house.session, cancel))?;
         for operation in operations(experiment, spec)? {
             workload.before(
                 operation.name,
                 &mut *house.namespace,
-                &mut stopping(&mut *house.session, cancel),
+                &mut cancellable(&mut *house.session, cancel),
             )?;
             let trial = Trial {
                 driver: &*null.driver,

@@ -136,6 +136,17 @@ pub fn connections(experiment: &dyn Experiment, spec: &RunSpec) -> Result<u64> {
     any(experiment, spec, |workload| workload.demand().connections)
 }
 
+/// The largest answer that any cell asks for, in bytes.
+///
+/// # Errors
+/// As for [`cells`].
+pub fn largest_answer(experiment: &dyn Experiment, spec: &RunSpec) -> Result<u64> {
+    any(experiment, spec, |workload| {
+        // Answers to requests that are sent together arrive together.
+        workload.demand().request_bytes.saturating_mul(workload.pipeline().max(1))
+    })
+}
+
 /// The most of something over all cells that a target could have.
 fn any(experiment: &dyn Experiment, spec: &RunSpec, of: impl Fn(&dyn Workload) -> u64) -> Result<u64> {
     let dataset = dataset(spec, 0);

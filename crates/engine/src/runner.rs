@@ -1,6 +1,7 @@
 //! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
 
 use crate::book::{Attempt, Book, Told};
+use crate::cancellable::cancellable;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::house::House;
@@ -8,7 +9,6 @@ use crate::order;
 use crate::plan::{self, Target};
 use crate::rate_search::RateSearch;
 use crate::sides::Sides;
-use crate::stopping::stopping;
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Experiment, OperationInfo, Stop, Workload};
@@ -310,7 +310,7 @@ impl Runner<'_> {
         if !house.loaded.contains(&data) {
             tell(Event::Loading { cell })?;
             workload
-                .load(&mut *house.namespace, &mut stopping(&mut *house.session, self.cancel))
+                .load(&mut *house.namespace, &mut cancellable(&mut *house.session, self.cancel))
                 .map_err(|error| error.context("filling the store"))?;
             house.loaded.insert(data);
         }
@@ -370,7 +370,7 @@ impl Runner<'_> {
             workload.before(
                 operation.name,
                 &mut *house.namespace,
-                &mut stopping(&mut *house.session, self.cancel),
+                &mut cancellable(&mut *house.session, self.cancel),
             )?;
             house.session.settle()?;
             let trial = Trial {

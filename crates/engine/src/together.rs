@@ -1,11 +1,11 @@
 //! Which trials of a round are made in turns, and making them.
 
 use crate::book::{Attempt, Told};
+use crate::cancellable::cancellable;
 use crate::event::Event;
 use crate::house::House;
 use crate::plan;
 use crate::runner::{Place, Runner};
-use crate::stopping::stopping;
 use crate::trial::{Failure, Pace, Played, Trial, panicked};
 use crate::turns::{Had, Seat, Turns};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -108,7 +108,7 @@ impl Runner<'_> {
                 workload.before(
                     operation.name,
                     &mut *house.namespace,
-                    &mut stopping(&mut *house.session, self.cancel),
+                    &mut cancellable(&mut *house.session, self.cancel),
                 )?;
                 house.session.settle()?;
                 Ok(workload)

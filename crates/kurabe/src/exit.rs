@@ -32,6 +32,13 @@ pub(crate) const HELP: &str = "Exit codes:
   5    a run file could not be found, read or written
   130  stopped by the user; what was measured is kept";
 
+impl Exit {
+    /// Its number.
+    pub(crate) fn code(self) -> i32 {
+        self.0.into()
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

@@ -14,6 +14,7 @@ mod relay;
 mod signals;
 mod suite;
 mod targets;
+mod timeout;
 
 use std::process::ExitCode;
 
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             output.error(&error);
-            exit::of(&error).into()
+            // What fails once connections were shut down is no fault of a target's.
+            if signals::stopped() { exit::INTERRUPTED } else { exit::of(&error) }.into()
         }
     }
 }

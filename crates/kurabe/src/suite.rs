@@ -44,6 +44,7 @@ pub(crate) struct Request {
     records: Option<u64>,
     arrivals: Option<Arrivals>,
     slo: Option<Duration>,
+    timeout: Option<Duration>,
     durability: Option<DurabilityClass>,
     until: Option<String>,
     margin: Option<f64>,
@@ -131,6 +132,7 @@ impl Request {
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
+        self.timeout = crate::timeout::given(matches)?.or(self.timeout);
         if let Some(name) = text("arrivals") {
             self.arrivals = Some(arrivals(name)?);
         }
@@ -281,6 +283,7 @@ impl Request {
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
+            timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
             cache,
             custom: self.custom.clone(),
@@ -296,7 +299,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "experiment",
     "targets",
     "axes",
@@ -309,6 +312,7 @@ const KEYS: [&str; 18] = [
     "records",
     "arrivals",
     "slo",
+    "timeout",
     "durability",
     "until",
     "margin",
@@ -387,6 +391,8 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;
+    request.timeout =
+        table.get("timeout").map(|value| crate::timeout::parse(&word(value, "timeout")?)).transpose()?;
     if let Some(name) = table.get("arrivals") {
         request.arrivals = Some(arrivals(&word(name, "arrivals")?)?);
     }

@@ -2,6 +2,7 @@
 
 use crate::observers;
 use crate::output::Output;
+use crate::signals;
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::Experiment;
@@ -142,8 +143,10 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         check_cache(cache)?;
     }
     for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
+        signals::check()?;
         let mut renew = None;
         let reached = if url.scheme == UP {
+            signals::wait_for(format!("a throwaway {} to start", url.path));
             let start = || up(&url, durability, connections, output);
             let server = Arc::new(apart(wish.sides.as_ref(), start)?);
             renew = Some(renewal(&server));
@@ -154,6 +157,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         } else {
             url.clone()
         };
+        signals::wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, refused) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if let Some(observer) = observer {

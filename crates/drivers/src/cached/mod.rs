@@ -116,7 +116,7 @@ impl Driver for Cached {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let store = self.store.connect(options)?;
-        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), options.clone())))
+        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), *options)))
     }
 
     /// Of the store: what a cache tells of itself is asked where its hits are counted.

@@ -106,6 +106,10 @@ impl Transport for Connection {
     fn await_input(&mut self, _: NextTimeout) -> Result<bool, Error> {
         self.begin()?;
         let input = self.buffers.input_append_buf();
+        if input.is_empty() {
+            // What is there is no whole head, and fills the buffer.
+            return Err(Error::LargeResponseHeader(self.received as usize, self.received as usize));
+        }
         let got = loop {
             match self.socket.read(input) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

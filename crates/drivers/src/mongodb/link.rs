@@ -18,6 +18,7 @@
 use super::config::Config;
 use super::errors;
 use super::ledger::{Id, Ledger, got};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Document, RawDocumentBuf, rawdoc};
 use mongodb::event::EventHandler;
@@ -60,7 +61,11 @@ impl Shared {
         let ledger = Arc::new(Ledger::default());
         let (connections, servers) = (Arc::clone(&ledger), Arc::clone(&ledger));
         let client = runtime.block_on(async {
-            let mut options = config.options().await?;
+            let timeout = ConnectOptions::default().timeout;
+            let late = |_| {
+                mongodb::error::Error::custom("the servers' names were not found within the time allowed")
+            };
+            let mut options = tokio::time::timeout(timeout, config.options()).await.map_err(late)??;
             options.cmap_event_handler =
                 Some(EventHandler::callback(move |event| connections.connection_event(event)));
             options.sdam_event_handler =

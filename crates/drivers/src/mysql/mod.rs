@@ -82,7 +82,7 @@ impl Mysql {
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
         Ok(if self.config.wrapped {
-            Box::new(Wrapped::connect(&self.config, options.timeout)?)
+            Box::new(Wrapped::connect(&self.config, options)?)
         } else {
             Box::new(self.lean(options)?)
         })
@@ -141,7 +141,7 @@ impl Driver for Mysql {
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
         Ok(if self.config.wrapped {
-            let link = Wrapped::connect(&self.config, options.timeout)?;
+            let link = Wrapped::connect(&self.config, options)?;
             Box::new(LinkSession::new(link, dialect).with_support(supports))
         } else {
             Box::new(LinkSession::new(self.lean(options)?, dialect).with_support(supports))

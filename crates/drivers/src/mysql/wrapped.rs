@@ -3,8 +3,10 @@
 use super::config::Config;
 use super::datetime::DateTime;
 use super::errors;
+use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query, wrong_parameters};
-use crate::wire::{Place, lost, tls};
+use crate::wire::{MOST, Place, lost, tls, too_much};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use mysql::consts::CapabilityFlags;
@@ -12,7 +14,10 @@ use mysql::error::tls::TlsError;
 use mysql::prelude::{Protocol, Queryable as _};
 use mysql::{Conn, DriverError, OptsBuilder, Params, QueryResult, SslOpts, Statement};
 use mysql_common::proto::codec::error::PacketCodecError;
+use rustix::net::Shutdown;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::collections::HashMap;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// The crate and its version, for the facts.
@@ -21,13 +26,16 @@ pub(crate) const CLIENT: &str = "mysql crate 26";
 /// A connection of the crate's.
 pub(crate) struct Wrapped {
     connection: Conn,
+    watched: Watched,
+    /// The most that a reply may hold.
+    most: u64,
     transport: &'static str,
 }
 
 impl Wrapped {
     /// Connects.
-    pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
-        let timeout = timeout.max(Duration::from_millis(1));
+    pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
+        let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = OptsBuilder::new()
             .user(Some(&config.user))
             .pass(Some(config.password.expose()))
@@ -62,14 +70,25 @@ impl Wrapped {
         if ssl.is_some() {
             tls::install_provider();
         }
-        let connection = Conn::new(options.ssl_opts(ssl)).map_err(|e| refused(e, config))?;
-        Ok(Self { connection, transport })
+        // The crate's times are those of single reads, and it looks the host's name up without any.
+        let made = within(timeout, move || Conn::new(options.ssl_opts(ssl)), drop)?;
+        let connection = made
+            .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
+            .map_err(|e| refused(e, config))?;
+        let socket = own_copy(connection.as_raw_fd());
+        let watched = Watched::new(timeout, move || {
+            if let Some(socket) = &socket {
+                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            }
+        })?;
+        Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport })
     }
 }
 
 impl Query for Wrapped {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        fill(self.connection.query_iter(sql).map_err(failed)?, out)
+        let Self { connection, watched, most, .. } = self;
+        watched.exchange(|| fill(connection.query_iter(sql).map_err(failed)?, *most, out))
     }
 
     fn quit(&mut self) -> Result<()> {
@@ -86,11 +105,13 @@ impl Link for Wrapped {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
-        self.connection.ping().map_err(failed)
+        let Self { connection, watched, .. } = self;
+        watched.exchange(|| connection.ping().map_err(failed))
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.connection.prep(sql).map_err(failed)
+        let Self { connection, watched, .. } = self;
+        watched.exchange(|| connection.prep(sql).map_err(failed))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -103,7 +124,8 @@ impl Link for Wrapped {
         } else {
             Params::Positional(parameters.iter().map(value).collect::<Result<_>>()?)
         };
-        fill(self.connection.exec_iter(&*statement, parameters).map_err(failed)?, out)
+        let Self { connection, watched, most, .. } = self;
+        watched.exchange(|| fill(connection.exec_iter(&*statement, parameters).map_err(failed)?, *most, out))
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {
@@ -124,7 +146,13 @@ fn value(value: &Value<'_>) -> Result<mysql::Value> {
     })
 }
 
-fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, out: &mut Reply) -> Result<()> {
+/// A copy of a descriptor of this process, by which its socket can be shut down; none where the kernel gives none.
+fn own_copy(descriptor: RawFd) -> Option<OwnedFd> {
+    let process = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
+    pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty()).ok()
+}
+
+fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, most: u64, out: &mut Reply) -> Result<()> {
     out.set_affected(result.affected_rows());
     for row in result.by_ref() {
         let row = row.map_err(failed)?;
@@ -142,6 +170,9 @@ fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, out: &mut Reply) ->
             }
         }
         out.end_row();
+        if out.held() as u64 > most {
+            return Err(too_much(most));
+        }
     }
     Ok(())
 }

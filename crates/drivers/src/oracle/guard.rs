@@ -1,10 +1,11 @@
 //! What the crate does not give: an end to its panics, and a time limit while it connects and closes.
 
+use crate::watchdog;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Once, mpsc};
+use std::sync::Once;
 use std::time::Duration;
 
 thread_local! {
@@ -41,18 +42,7 @@ pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let spawned = std::thread::Builder::new().name("kurabe-oracle".to_owned()).spawn(move || {
-        // An error: nobody waits any more.
-        if let Err(late) = sender.send(work()) {
-            discard(late);
-        }
-    });
-    match spawned {
-        Ok(_) => Ok(receiver.recv_timeout(limit).ok()),
-        Err(error) => Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
-            .hint("raise the limit of processes (ulimit -u), or use fewer clients")),
-    }
+    watchdog::within(limit, work, discard)
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {
@@ -79,7 +69,6 @@ fn silence() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     #[test]
     fn a_panic_becomes_an_error_that_names_the_crate() {
@@ -101,13 +90,5 @@ mod tests {
             }
         }
         discard(Bad);
-    }
-
-    #[test]
-    fn what_blocks_is_not_waited_for_longer_than_allowed() {
-        let began = Instant::now();
-        let late = within(Duration::from_millis(50), || std::thread::sleep(Duration::from_secs(5))).unwrap();
-        assert!(late.is_none() && began.elapsed() < Duration::from_secs(4));
-        assert_eq!(within(Duration::from_secs(5), || 7).unwrap(), Some(7));
     }
 }

@@ -67,7 +67,7 @@ struct Postgres {
 impl Postgres {
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
         Ok(if self.config.wrapped {
-            Box::new(Wrapped::connect(&self.config, options.timeout)?)
+            Box::new(Wrapped::connect(&self.config, options)?)
         } else {
             Box::new(Lean::connect(&self.config, options)?)
         })
@@ -110,7 +110,7 @@ impl Driver for Postgres {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
         Ok(if self.config.wrapped {
-            Box::new(LinkSession::new(Wrapped::connect(&self.config, options.timeout)?, dialect))
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect))
         } else {
             Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect))
         })

@@ -3,32 +3,39 @@
 use super::config::{Config, folder_and_port};
 use super::errors;
 use super::values::{Encoded, Form};
-use super::wrapped_tls::Rustls;
+use super::wrapped_tls::{Plain, Rustls, StreamLimits};
+use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query, wrong_parameters};
-use crate::wire::{Place, lost, tls};
+use crate::wire::{MOST, Place, lost, tls, too_much};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, NoTls, SimpleQueryMessage, Statement, config::SslMode};
+use postgres::{
+    Client, NoTls, SimpleQueryMessage, Statement,
+    config::{SslMode, SslNegotiation},
+};
 use std::error::Error as StdError;
 use std::time::Duration;
 
 /// The crate and its version, for the facts.
 pub(crate) const CLIENT: &str = "postgres crate 0.19";
 
-/// A connection of the crate's. The crate has no time limit for an answer; the one given counts for connecting, and
-/// for data that the server's host does not acknowledge.
+/// A connection of the crate's. The crate has no time limit for an answer, and no limit for its size: both are those of
+/// the stream that it reads from, but for a Unix socket, where the crate lets nobody have the stream.
 pub(crate) struct Wrapped {
     client: Option<Client>,
+    stream: StreamLimits,
+    watched: Watched,
     transport: &'static str,
 }
 
 impl Wrapped {
     /// Connects.
-    pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
-        let timeout = timeout.max(Duration::from_millis(1));
+    pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
+        let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = postgres::Config::new();
         options
             .user(&config.user)
@@ -50,27 +57,44 @@ impl Wrapped {
                 options.host_path(folder).port(port)
             }
         };
-        let connected = match config.tls.config() {
-            None => options.ssl_mode(SslMode::Disable).connect(NoTls),
-            Some(tls) => options.ssl_mode(SslMode::Require).connect(Rustls::new(tls)),
+        let stream = StreamLimits::new(MOST.saturating_add(allowed.largest_answer));
+        let limits = stream.clone();
+        let tls = config.tls.config().map(|tls| Rustls::new(tls, stream.clone()));
+        let unix = matches!(config.place, Place::Unix(_));
+        let connect = move || match tls {
+            Some(tls) => options.ssl_mode(SslMode::Require).connect(tls),
+            None if unix => options.ssl_mode(SslMode::Disable).connect(NoTls),
+            // "Direct" asks the server for nothing: the stream goes as it is through a wrapper of ours.
+            None => {
+                let plain = Plain(limits);
+                options.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct).connect(plain)
+            }
         };
-        let client = connected.map_err(|e| refused(&e, config))?;
+        let client = within(timeout, connect, drop)?
+            .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
+            .map_err(|e| refused(&e, config))?;
+        let ending = stream.clone();
+        let watched = Watched::new(timeout, move || ending.end())?;
         let transport = match (&config.place, config.tls.is_off()) {
             (Place::Unix(_), _) => "Unix socket",
             (Place::Tcp { .. }, true) => "TCP",
             (Place::Tcp { .. }, false) => "TCP with TLS",
         };
-        Ok(Self { client: Some(client), transport })
+        Ok(Self { client: Some(client), stream, watched, transport })
     }
 
-    fn client(&mut self) -> Result<&mut Client> {
-        self.client.as_mut().ok_or_else(|| Error::new(ErrorKind::ConnectionLost, "the connection was closed"))
+    /// One exchange with the server.
+    fn exchange<T>(&mut self, work: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
+        let closed = || Error::new(ErrorKind::ConnectionLost, "the connection was closed");
+        let client = self.client.as_mut().ok_or_else(closed)?;
+        self.stream.begin();
+        self.watched.exchange(|| work(client))
     }
 }
 
 impl Query for Wrapped {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        for message in self.client()?.simple_query(sql).map_err(|e| failed(&e))? {
+        for message in self.exchange(|client| client.simple_query(sql).map_err(|e| failed(&e)))? {
             match message {
                 SimpleQueryMessage::Row(row) => {
                     for column in 0..row.len() {
@@ -101,11 +125,11 @@ impl Link for Wrapped {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
-        self.client()?.simple_query("").map(drop).map_err(|e| failed(&e))
+        self.exchange(|client| client.simple_query("").map(drop).map_err(|e| failed(&e)))
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.client()?.prepare(sql).map_err(|e| failed(&e))
+        self.exchange(|client| client.prepare(sql).map_err(|e| failed(&e)))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -114,21 +138,27 @@ impl Link for Wrapped {
             return Err(wrong_parameters(expected, parameters.len()));
         }
         let parameters = parameters.iter().map(|value| Parameter(*value));
-        let mut rows = self.client()?.query_raw(&*statement, parameters).map_err(|e| failed(&e))?;
-        while let Some(row) = rows.next().map_err(|e| failed(&e))? {
-            for (column, about) in row.columns().iter().enumerate() {
-                match row.try_get::<_, Option<Raw<'_>>>(column).map_err(|e| failed(&e))? {
-                    Some(Raw(bytes)) => Form::of(about.type_().oid()).push(bytes, out)?,
-                    None => out.push_null(),
+        let most = self.stream.most();
+        self.exchange(|client| {
+            let mut rows = client.query_raw(&*statement, parameters).map_err(|e| failed(&e))?;
+            while let Some(row) = rows.next().map_err(|e| failed(&e))? {
+                for (column, about) in row.columns().iter().enumerate() {
+                    match row.try_get::<_, Option<Raw<'_>>>(column).map_err(|e| failed(&e))? {
+                        Some(Raw(bytes)) => Form::of(about.type_().oid()).push(bytes, out)?,
+                        None => out.push_null(),
+                    }
+                }
+                out.end_row();
+                if out.held() as u64 > most {
+                    return Err(too_much(most));
                 }
             }
-            out.end_row();
-        }
-        // The server counts the rows of a SELECT too; they are not affected.
-        if out.rows() == 0 {
-            out.set_affected(rows.rows_affected().unwrap_or(0));
-        }
-        Ok(())
+            // The server counts the rows of a SELECT too; they are not affected.
+            if out.rows() == 0 {
+                out.set_affected(rows.rows_affected().unwrap_or(0));
+            }
+            Ok(())
+        })
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {

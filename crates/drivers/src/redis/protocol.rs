@@ -15,6 +15,9 @@ const MOST: i64 = 1 << 34;
 /// Arrays within arrays: `EXEC` has two levels, `HELLO` three.
 const DEPTH: usize = 8;
 
+/// The memory that a node takes, roughly: its own, that of the least allocation, and room that a list has to spare.
+const NODE: usize = 4 * size_of::<Node>();
+
 /// What an answer begins with.
 #[derive(Debug)]
 pub(super) enum Head {
@@ -192,7 +195,7 @@ impl<S: Peer> Client<S> {
         let (head, word, marked) =
             (Head::parse(line)?, line.get(1..).unwrap_or_default().to_vec(), line.first() == Some(&b'='));
         self.wire.consume(length);
-        self.held += size_of::<Node>() + word.len();
+        self.held += NODE + word.len();
         self.wire.check_held(self.held)?;
         Ok(match head {
             Head::Simple => Node::Text(word),

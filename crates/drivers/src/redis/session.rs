@@ -113,7 +113,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
 impl<S: Peer> Work<S> {
     #[inline]
     fn execute(&mut self, plan: &Plan, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        self.check(&plan.gone)?;
+        Self::check(&plan.gone)?;
         self.keys.fill(plan, parameters)?;
         self.send(plan, parameters)?;
         match answer::read(plan, &mut self.client, &mut self.gathered, out) {
@@ -145,14 +145,14 @@ impl<S: Peer> Work<S> {
         each: usize,
         out: &mut [Reply],
     ) -> Result<()> {
-        self.check(&plan.gone)?;
+        Self::check(&plan.gone)?;
         let mut first = None;
         self.sent.clear();
         let Client { wire, request, .. } = &mut self.client;
         request.clear();
         let mut outbox = Outbox::new(wire, request);
         let mut known = self.script_known;
-        let mut send = || {
+        let mut send_all = || {
             for n in 0..out.len() {
                 let parameters = &parameters[n * each..(n + 1) * each];
                 // What is refused here, before it is sent, stands alone like what the server refuses.
@@ -167,7 +167,7 @@ impl<S: Peer> Work<S> {
             }
             outbox.flush()
         };
-        let sent = send();
+        let sent = send_all();
         self.client.wire.settle(sent)?;
         self.script_known = known;
         for n in 0..out.len() {
@@ -189,7 +189,7 @@ impl<S: Peer> Work<S> {
     }
 
     #[inline]
-    fn check(&self, gone: &AtomicBool) -> Result<()> {
+    fn check(gone: &AtomicBool) -> Result<()> {
         if gone.load(Ordering::Relaxed) {
             let what = "the collection was removed after the operation was prepared";
             return Err(Error::new(ErrorKind::Server, what).code("NO_COLLECTION"));

@@ -301,8 +301,9 @@ impl<S: Peer> Wire<S> {
     pub(crate) fn surplus(&self) -> Error {
         let shown: String = String::from_utf8_lossy(self.buffered()).chars().take(40).collect();
         let shown = shown.escape_default();
-        malformed(format!("the server sent more than was asked for: '{shown}' after the last answer"))
-            .hint("the figures of such a trial cannot be relied on: look at what is between client and server")
+        malformed(format!("the server sent more than was asked for: '{shown}' after the last answer")).hint(
+            "the figures of such a trial cannot be relied on: look at what is between client and server",
+        )
     }
 
     /// Remembers an error after which nobody knows which answer comes next.

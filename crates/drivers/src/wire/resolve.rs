@@ -1,9 +1,10 @@
 //! Host names: looked up within the time allowed, and once, so that what is measured is the server and not a resolver.
 
+use crate::watchdog::within;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 type Addresses = Arc<[SocketAddr]>;
@@ -27,7 +28,8 @@ pub(crate) fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<
         return Ok(Arc::clone(known));
     }
     let asked = name.clone();
-    let all: Addresses = within(timeout, move || asked.to_socket_addrs().map(Iterator::collect))??;
+    let looked = within(timeout, move || asked.to_socket_addrs().map(Iterator::collect), drop);
+    let all: Addresses = looked.map_err(io::Error::other)?.ok_or(io::ErrorKind::TimedOut)??;
     if all.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
     }
@@ -40,28 +42,9 @@ pub(crate) fn forget(host: &str, port: u16) {
     found().remove(&(host.to_owned(), port));
 }
 
-/// Does what may block for ever in a thread of its own, and waits for it so long.
-fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    std::thread::Builder::new().name("kurabe-resolve".to_owned()).spawn(move || {
-        // An error: nobody waits any more.
-        let _ = sender.send(work());
-    })?;
-    receiver.recv_timeout(limit).map_err(|_| io::ErrorKind::TimedOut.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
-
-    #[test]
-    fn lookup_that_hangs_ends_with_the_time_allowed() {
-        let began = Instant::now();
-        let error = within(Duration::from_millis(50), || std::thread::sleep(Duration::from_secs(20)));
-        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    }
 
     #[test]
     fn name_is_looked_up_once_until_it_is_forgotten() {

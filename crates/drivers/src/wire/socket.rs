@@ -197,3 +197,41 @@ fn unix(path: &Path, allowed: Duration) -> io::Result<UnixStream> {
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{bind, listen};
+    use std::time::Instant;
+
+    const ALLOWED: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn unix_server_whose_queue_is_full_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full.sock");
+        let server =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&server, 0).unwrap();
+        let place = Place::Unix(path);
+        let (began, mut met) = (Instant::now(), Vec::new());
+        let error = loop {
+            match Socket::connect(&place, ALLOWED) {
+                Ok(socket) => met.push(socket),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{error}");
+        assert!(met.len() < 10 && began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn all_addresses_of_a_host_share_the_time_allowed() {
+        // Nobody answers there (RFC 5737), or nobody can be asked: either way all end with the time allowed.
+        let nowhere: Vec<SocketAddr> = (1..=20).map(|n| SocketAddr::from(([192, 0, 2, n], 9))).collect();
+        let began = Instant::now();
+        assert!(any_of(&nowhere, &Deadline::connecting(ALLOWED)).is_err());
+        assert!(began.elapsed() < ALLOWED * 15, "{:?}", began.elapsed());
+    }
+}

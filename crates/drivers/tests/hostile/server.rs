@@ -72,7 +72,7 @@ pub(crate) fn silent() -> u16 {
 
 fn forget_requests(stream: &TcpStream) {
     let mut requests = stream.try_clone().unwrap();
-    thread::spawn(move || while requests.read(&mut [0; 65_536]).is_ok_and(|got| got > 0) {});
+    thread::spawn(move || while requests.read(&mut [0; 4_096]).is_ok_and(|got| got > 0) {});
 }
 
 /// Sends `answers` at once, and ends the connection when the client has said as many bytes as `goodbye` has, and

@@ -64,7 +64,8 @@ fn connection_that_the_server_does_not_end_is_an_error() {
 #[test]
 fn what_servers_send_unasked_is_no_answer() {
     let _alone = alone();
-    let idle = packet(0, b"\xff\xbf\x0f#08S01The client was disconnected by the server because of inactivity.");
+    let idle =
+        packet(0, b"\xff\xbf\x0f#08S01The client was disconnected by the server because of inactivity.");
     let unasked = [
         idle.clone(),
         [message(b'S', b"TimeZone\0UTC\0"), message(b'N', b"SNOTICE\0\0")].concat(),

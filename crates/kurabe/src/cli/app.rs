@@ -17,6 +17,7 @@ pub(super) fn command() -> Command {
                 .value_name("TARGET")
                 .help("The database behind it: a URL, or up:ENGINE for a throwaway server"),
         )
+        .arg(crate::timeout::option())
         .arg(arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Where it listens; port 0 is any that is free"))
         .arg(
             Arg::new("allow-remote")

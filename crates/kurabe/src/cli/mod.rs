@@ -41,6 +41,7 @@ pub(crate) fn command() -> Command {
                         .default_value("1")
                         .help("Clients that a run would have, held against the limits"),
                 )
+                .arg(crate::timeout::option())
                 .arg(Arg::new("wire").long("wire").action(ArgAction::SetTrue).help(
                     "Counts what a client sends until its first request is answered, by a relay on this machine",
                 )),

@@ -150,7 +150,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .help(format!("{help} [default: {default}]"))
 }
 
-fn how() -> [Arg; 17] {
+fn how() -> [Arg; 18] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -213,6 +213,7 @@ fn how() -> [Arg; 17] {
         )
         .value_parser(Arrivals::NAMES)
         .hide_possible_values(true),
+        crate::timeout::option().help_heading(heading),
         arg("slo", "TIME", "What the p99 of response times must stay under at --rate max [default: 10ms]"),
         arg(
             "durability",

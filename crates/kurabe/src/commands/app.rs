@@ -3,8 +3,8 @@
 use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::signals;
 use crate::targets::{self, Opened};
+use crate::{signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, Tally};
@@ -13,6 +13,7 @@ use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Dataset, Done, Experiment, Workload};
 use kurabe_core::{Error, ErrorKind, units};
+use kurabe_engine::cancellable;
 use kurabe_engine::house::House;
 use kurabe_engine::plan::{Target, unavailable};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
@@ -28,7 +29,8 @@ const SEED_BITS: u32 = 53;
 
 pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let asked = Asked::of(matches)?;
-    let stop = signals::watch()?;
+    let stop = signals::watch(exit::INTERRUPTED, output)?;
+    timeout::of(matches)?;
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
     let mut opened = targets::open(
         &[url],
@@ -203,11 +205,15 @@ fn serve(
     let (served, absent) = choose(asked, target, output)?;
     let workloads: Vec<(&str, Arc<dyn Workload>)> =
         served.iter().map(|served| (served.name, Arc::clone(&served.workload))).collect();
+    let largest = served.iter().map(|served| served.workload.demand().request_bytes).max();
+    ConnectOptions { largest_answer: largest.unwrap_or_default(), ..ConnectOptions::default() }
+        .make_default();
     let name = format!("app-{}", std::process::id());
+    signals::wait_for(format!("the store of {} to be filled", target.name));
     let mut house = match &asked.first {
         None => {
             let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
-            fill(&served, &mut house, output).map_err(|e| e.context(&target.name))?;
+            fill(&served, &mut house, stop, output).map_err(|e| e.context(&target.name))?;
             Some(house)
         }
         Some(first) => {
@@ -227,7 +233,9 @@ fn serve(
     };
     let listening = application.listen(asked.listen)?;
     announce(asked, &listening, output);
+    signals::wait_for("the requests that are being served");
     let outcome = listening.serve(stop)?;
+    signals::wait_for(format!("{} to be asked what was written", target.name));
     output.note(&said(&outcome));
     let checked = if asked.options.part.of > 1 {
         output.note("not counted on the server: each of several applications knows of its own writes alone");
@@ -285,15 +293,16 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
 }
 
 /// Loads the data of every experiment.
-fn fill(served: &[Served], house: &mut House, output: &Output) -> kurabe_core::Result<()> {
+fn fill(served: &[Served], house: &mut House, stop: &AtomicBool, output: &Output) -> kurabe_core::Result<()> {
+    let session = &mut cancellable(&mut *house.session, stop);
     for served in served {
         output.note(&format!("loading the data of {} …", served.name));
         served
             .workload
-            .load(&mut *house.namespace, &mut *house.session)
+            .load(&mut *house.namespace, session)
             .map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
         for operation in &served.operations {
-            served.workload.before(operation, &mut *house.namespace, &mut *house.session)?;
+            served.workload.before(operation, &mut *house.namespace, session)?;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
-use crate::{machine, signals};
+use crate::{machine, signals, timeout};
 use anyhow::Result;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
@@ -46,12 +46,14 @@ pub(super) struct Job {
 
 /// Makes a new run.
 pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let wish = Wish::of(experiment, &job.spec, job.cache.as_deref())?;
+    timeout::of_run(experiment, &job.spec)?;
     let mut opened = targets::open(&job.urls, &wish, output)?;
     refuse_unseen(experiment, &job.spec, &mut opened)?;
     let made = make(&mut job, experiment, &opened, &cancel, output);
+    signals::wait_for("the servers to end");
     opened.close(output);
     made
 }
@@ -101,6 +103,8 @@ fn make(
     for line in scattered(opened) {
         output.note(&line);
     }
+    signals::check()?;
+    signals::wait_for("the tool to measure itself");
     let null = targets::null()?;
     let overhead = overhead::measure(experiment, spec, &null, cancel)?;
     let began = now();
@@ -115,6 +119,7 @@ fn make(
         cells,
         overhead,
     };
+    signals::wait_for("the targets to be made ready");
     let mut houses = House::open_all(&opened.targets, &header.run)?;
     preflight::room(experiment, spec, &opened.targets, &header.cells, &mut houses)?;
     for unknown in preflight::unanalysed(experiment, spec, &opened.targets, &header.cells, &mut houses)? {
@@ -141,13 +146,14 @@ pub(super) fn go_on(
         output.result(&report::terminal(&run, output));
         return Ok(exit::DONE);
     }
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&run.header.spec)?;
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
         output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
     }
     // The recorded one: a password that it needs stands in the environment.
     let wish = Wish::of(experiment, &run.header.spec, run.header.spec.cache.as_deref())?;
+    timeout::of_run(experiment, &run.header.spec)?;
     let mut opened = targets::open(urls, &wish, output)?;
     refuse_unseen(experiment, &run.header.spec, &mut opened)?;
     for (index, target) in opened.targets.iter().enumerate() {
@@ -172,6 +178,7 @@ pub(super) fn go_on(
     }
     let machine = machine::facts();
     preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
+    signals::wait_for("the targets to be made ready");
     let mut houses = House::open_all(&opened.targets, &run.header.run)?;
     preflight::room(experiment, &run.header.spec, &opened.targets, &run.header.cells, &mut houses)?;
     let resumption = Resumption {
@@ -185,6 +192,7 @@ pub(super) fn go_on(
     run.resumptions.push(resumption);
     let sitting = Sitting { experiment, opened: &opened, houses, writer, cancel: &cancel, html, output };
     let made = measure(sitting, run);
+    signals::wait_for("the servers to end");
     opened.close(output);
     made
 }
@@ -246,6 +254,17 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         {
             output.note(&note);
         }
+        match &event {
+            Event::TrialBegins { cell, operation, .. } => {
+                let target = &header.targets[cell.target].name;
+                signals::wait_for(format!("{operation} on {target} to end"));
+            }
+            Event::Loading { cell } => {
+                let target = &header.targets[cell.target].name;
+                signals::wait_for(format!("the store of {target} to be filled"));
+            }
+            _ => {}
+        }
         if let Event::RoundsEnd { rounds, further } = event {
             *further = ending.further(rounds, &made);
         } else {
@@ -254,6 +273,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         Ok(())
     });
     progress.finish();
+    signals::wait_for("the run to be recorded");
     if let Some(why) = ending.why() {
         output.note(why);
     }

@@ -19,7 +19,8 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Error::usage(format!("--listen: '{text}' is no address"))
             .hint("write 10.0.0.5, 10.0.0.5:7117 or [::1]:7117")
     })?;
-    let stop = signals::watch()?;
+    let stop = signals::watch(exit::DONE, output)?;
+    signals::wait_for("who is being answered");
     let failed = |error: std::io::Error| Error::new(ErrorKind::Environment, format!("{address}: {error}"));
     let observatory = Observatory::listen(address, token).map_err(failed)?;
     output.result(&observatory.address().map_err(failed)?.to_string());

@@ -19,7 +19,8 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .ok_or_else(|| Error::usage(format!("'{setting}' is no setting")).hint("write NAME=VALUE"))?;
         url.options.insert(name.to_owned(), value.to_owned());
     }
-    let stop = signals::watch()?;
+    let stop = signals::watch(exit::DONE, output)?;
+    signals::wait_for(format!("a throwaway {engine} to start"));
     let server = targets::up(&url, None, 0, output)?;
     output.result(server.url());
     if let Some(socket) = server.socket() {
@@ -28,6 +29,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.note(&format!("{} {}", engine, server.version()));
     }
     output.note("it runs until Ctrl-C, and is removed then");
+    signals::wait_for(format!("{engine} to end"));
     while !stop.load(Ordering::SeqCst) {
         if let Some(why) = server.died() {
             return Err(

@@ -42,7 +42,11 @@ impl Lean<Stream> {
     }
 
     /// Connects, encrypts where that is asked for, and authenticates.
-    pub(crate) fn connect(config: &Config, options: &ConnectOptions, allowed: Arc<AtomicUsize>) -> Result<Self> {
+    pub(crate) fn connect(
+        config: &Config,
+        options: &ConnectOptions,
+        allowed: Arc<AtomicUsize>,
+    ) -> Result<Self> {
         let mut laps = Laps::start();
         let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, options)?));
         let reach = laps.lap();

@@ -82,7 +82,7 @@ pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: 
 }
 
 /// Reads to the end of the connection, before which nothing may come but what a server sends unasked: notices,
-/// notifications, ParameterStatus, and why it ends the connection.
+/// notifications, settings, and why it ends the connection.
 pub(super) fn until_end<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     while !wire.has_ended()? {
         if !matches!(wire.buffered(), [b'N' | b'A' | b'S' | b'E', ..]) {

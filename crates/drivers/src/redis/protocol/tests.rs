@@ -1,6 +1,6 @@
 use super::*;
-use kurabe_core::ErrorKind;
 use crate::wire::script::Script;
+use kurabe_core::ErrorKind;
 use proptest::prelude::*;
 
 fn client(answers: &[u8]) -> Client<Script> {

@@ -73,7 +73,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let engines = chosen(matches, "engine", &ENGINES)?;
     let kinds = chosen(matches, "kind", &Kind::ALL.map(Kind::name))?;
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(exit::INTERRUPTED, output)?;
     if let Some(text) = matches.get_one::<String>("differences") {
         let turn = matches.get_one::<String>("turns").map(|text| units::parse_duration(text)).transpose()?;
         let plan = differences::Plan {

@@ -7,16 +7,16 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A session whose next request fails with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
-pub(crate) fn stopping<'a>(
+pub fn cancellable<'a>(
     session: &'a mut (dyn Session + 'static),
     cancel: &'a AtomicBool,
 ) -> impl Session + 'a {
-    Hooked::new(session, Stopping(cancel))
+    Hooked::new(session, Cancellable(cancel))
 }
 
-struct Stopping<'a>(&'a AtomicBool);
+struct Cancellable<'a>(&'a AtomicBool);
 
-impl Hook for Stopping<'_> {
+impl Hook for Cancellable<'_> {
     fn before_request(&mut self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

@@ -1,0 +1,60 @@
+//! `--timeout`: the longest that connecting may take, and the longest that one answer may take.
+
+use clap::{Arg, ArgMatches};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::RunSpec;
+use kurabe_core::{Error, Result, units};
+use kurabe_engine::plan;
+use std::time::Duration;
+
+/// Where nothing is said.
+pub(crate) const DEFAULT: Duration = Duration::from_secs(30);
+const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3_600);
+
+/// The option.
+pub(crate) fn option() -> Arg {
+    Arg::new("timeout").long("timeout").value_name("TIME").help(
+        "The longest that connecting to a server may take, and the longest that one answer may take, however it \
+         arrives [default: 30s]",
+    )
+}
+
+/// What the command line says, if anything.
+///
+/// # Errors
+/// Usage, where it is no time, or out of range.
+pub(crate) fn given(matches: &ArgMatches) -> Result<Option<Duration>> {
+    matches.get_one::<String>("timeout").map(|text| parse(text)).transpose()
+}
+
+/// A time as it is written.
+///
+/// # Errors
+/// As for [`given`].
+pub(crate) fn parse(text: &str) -> Result<Duration> {
+    let time = units::parse_duration(text).map_err(|error| error.context("--timeout"))?;
+    if RANGE.contains(&time) {
+        return Ok(time);
+    }
+    Err(Error::usage(format!("--timeout {text} is out of range")).hint("from 10ms to 1h"))
+}
+
+/// Holds for every connection of a command that is no run.
+///
+/// # Errors
+/// As for [`given`].
+pub(crate) fn of(matches: &ArgMatches) -> Result<()> {
+    ConnectOptions { timeout: given(matches)?.unwrap_or(DEFAULT), largest_answer: 0 }.make_default();
+    Ok(())
+}
+
+/// Holds for every connection of a run, whose answers may be as large as its cells ask for.
+///
+/// # Errors
+/// As for [`plan::largest_answer`].
+pub(crate) fn of_run(experiment: &dyn Experiment, spec: &RunSpec) -> Result<()> {
+    let timeout = spec.timeout_ns.map_or(DEFAULT, Duration::from_nanos);
+    ConnectOptions { timeout, largest_answer: plan::largest_answer(experiment, spec)? }.make_default();
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Servers that hang: the program ends within about the time allowed, and soon after Ctrl-C.
+
+use crate::support::{Answer, Place, eventually, signal};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A server that accepts, sends a byte of `again` now and then, and never answers; and how many clients it has met.
+fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let met = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&met);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            count.fetch_add(1, Ordering::SeqCst);
+            thread::spawn(move || {
+                let mut sent = stream.write_all(first);
+                while sent.is_ok() {
+                    thread::sleep(Duration::from_millis(30));
+                    sent = stream.write_all(again);
+                }
+            });
+        }
+    });
+    (port, met)
+}
+
+/// What a busy machine takes beyond the time allowed.
+const SLACK: Duration = Duration::from_secs(15);
+
+/// Each engine, with the native client and the one of a crate.
+const URLS: [&str; 10] = [
+    "mysql://u:p@127.0.0.1:PORT/d",
+    "mysql://u:p@127.0.0.1:PORT/d?client=driver",
+    "postgres://u:p@127.0.0.1:PORT/d",
+    "postgres://u:p@127.0.0.1:PORT/d?client=driver",
+    "redis://127.0.0.1:PORT",
+    "memcached://127.0.0.1:PORT",
+    "couchdb://127.0.0.1:PORT",
+    "mongodb://127.0.0.1:PORT/d",
+    "oracle://u:p@127.0.0.1:PORT/d",
+    "http://127.0.0.1:PORT",
+];
+
+#[test]
+fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
+    let place = Place::new();
+    // Silence; a message that drips; one that is whole and followed by nothing.
+    for (first, again) in [(&b""[..], &b""[..]), (b"\x4a\0\0\0\x0a", b"8")] {
+        for url in URLS {
+            let (port, _) = hanging(first, again);
+            let url = url.replace("PORT", &port.to_string());
+            let began = Instant::now();
+            let answer = place.run(&["doctor", "--timeout", "1s", &url]);
+            let took = began.elapsed();
+            // One second each for connecting and for what is asked of each server first.
+            assert!(took < Duration::from_secs(4) + SLACK, "{url}: {took:?}: {answer:?}");
+            assert_eq!(answer.code, Some(3), "{url}: {answer:?}");
+            assert!(answer.err.contains("127.0.0.1"), "{url}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn first_ctrl_c_says_what_is_waited_for_and_ends_the_program_whatever_a_server_does() {
+    for url in URLS {
+        for command in [&["run", "point-read"][..], &["app", "--listen", "127.0.0.1:0"]] {
+            if command[0] == "app" && url.starts_with("http") {
+                continue;
+            }
+            let place = Place::new();
+            let (port, met) = hanging(b"\x4a\0\0\0\x0a", b"8");
+            let url = url.replace("PORT", &port.to_string());
+            let mut child = place.spawn(&[command, &["--timeout", "10m", &url]].concat());
+            eventually(60, || (met.load(Ordering::SeqCst) > 0).then_some(())).expect("no connection");
+            let asked = Instant::now();
+            signal(&child, "-INT");
+            let mut err = BufReader::new(child.stderr.take().unwrap());
+            let mut line = String::new();
+            while !line.contains("stopping: waiting for") {
+                line.clear();
+                assert!(err.read_line(&mut line).unwrap() > 0, "{url}: it ended without a word");
+            }
+            assert!(line.contains("127.0.0.1") && line.contains("again to leave at once"), "{url}: {line}");
+            let answered = asked.elapsed();
+            let mut rest = String::new();
+            err.read_to_string(&mut rest).unwrap();
+            let code = child.wait().unwrap().code();
+            let took = asked.elapsed();
+            assert_eq!(code, Some(130), "{url}: {line}{rest}");
+            assert!(answered < Duration::from_secs(3), "{url}: {answered:?}");
+            assert!(took < Duration::from_secs(5) + SLACK, "{url}: {took:?}: {line}{rest}");
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_ends_doctor_at_once() {
+    let place = Place::new();
+    let (port, met) = hanging(b"", b"");
+    let child = place.spawn(&["doctor", &format!("redis://127.0.0.1:{port}")]);
+    eventually(60, || (met.load(Ordering::SeqCst) > 0).then_some(())).expect("no connection");
+    let asked = Instant::now();
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    assert!(answer.err.contains("stopped by the user"), "{answer:?}");
+}
