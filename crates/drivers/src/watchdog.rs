@@ -141,7 +141,10 @@ mod tests {
     #[test]
     fn exchange_that_is_overdue_is_ended() {
         let (end, ended) = mpsc::channel();
-        let watched = Watched::new(Duration::from_millis(100), move || drop(end.send(()))).unwrap();
+        let watched = Watched::new(Duration::from_millis(100), move || {
+            let _ = end.send(());
+        })
+        .unwrap();
         assert_eq!(watched.exchange(|| Ok(7)).unwrap(), 7);
         let error = watched.exchange(|| -> Result<()> {
             ended.recv_timeout(Duration::from_secs(20)).unwrap();

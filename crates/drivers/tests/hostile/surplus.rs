@@ -20,8 +20,11 @@ fn asks_and_closes(template: &str, port: u16) -> Result<(), Error> {
     session.close_checked()
 }
 
+/// URL, login, answer to a ping, goodbye, and the answer to that.
+type Engine = (&'static str, Vec<u8>, Vec<u8>, &'static [u8], &'static [u8]);
+
 /// Each engine's way of letting a client in, its answer to a ping, the goodbye, and the answer to it.
-fn engines() -> [(&'static str, Vec<u8>, Vec<u8>, &'static [u8], &'static [u8]); 4] {
+fn engines() -> [Engine; 4] {
     let empty = [message(b'I', b""), message(b'Z', b"I")].concat();
     [
         (MYSQL, mysql_login(), mysql_ok(1), b"\x01\0\0\0\x01", b""),
