@@ -16,15 +16,12 @@ use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
 pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-<<<<<<< HEAD
+    signals::leave_at_once(output)?;
+    timeout::of(matches)?;
     let mut worst = None;
     if matches.get_flag("runs") {
         worst = runs::check(&places::runs(matches)?, output)?;
     }
-=======
-    signals::leave_at_once(output)?;
-    timeout::of(matches)?;
->>>>>>> d5ebdc2 (Add --timeout, and end a run that is stopped whatever a server does)
     let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
     let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
     for url in &urls {
