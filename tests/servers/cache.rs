@@ -42,7 +42,8 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
             }
             let place = Place::new();
             // Where all records are alike, and one in a hundred requests is a write, the cache answers what it holds.
-            let rest = format!("--cache {cache} --requests 4000 --skew 0 --writes 1 --room none,100,50,10");
+            let rest =
+                format!("--cache {cache} --requests 4000 --skew 0 --write-share 1 --room none,100,50,10");
             let found = verified(&place, &run(&place, store, &rest));
             assert_eq!(found.len(), 4, "{store} {cache}");
             for cell in &found {
@@ -87,7 +88,7 @@ fn copies_that_a_write_leaves_are_stale_and_are_counted_and_those_that_it_remove
         return;
     }
     let place = Place::new();
-    let rest = "--cache up:memcached --requests 4000 --room 100 --writes 20 --records 500 \
+    let rest = "--cache up:memcached --requests 4000 --room 100 --write-share 20 --records 500 \
                 --after-write invalidate,replace,nothing";
     let found = verified(&place, &run(&place, "sqlite:", rest));
     let stale = |how: &str| {
@@ -110,7 +111,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
         }
         let place = Place::new();
         let rest = format!(
-            "--cache {cache} --duration 3s --room 100 --writes 0 --records 200 --rate 400 --clients 2"
+            "--cache {cache} --duration 3s --room 100 --write-share 0 --records 200 --rate 400 --clients 2"
         );
         let found = verified(&place, &run(&place, "sqlite:", &rest));
         // 200 popular and unpopular records, asked for 1,200 times in three seconds, each of them good for one.

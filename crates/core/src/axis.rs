@@ -23,6 +23,13 @@ pub enum AxisKind {
         /// The most.
         most: u64,
     },
+    /// Shares in whole per cent, from the least to the most.
+    Percent {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
     /// One of these words; each with what it means.
     Choice(&'static [(&'static str, &'static str)]),
     /// Counts, from the least to the most, or one of these words.
@@ -83,6 +90,11 @@ impl AxisInfo {
                 let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
+            AxisKind::Percent { least, most } => {
+                let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+                let value = units::parse_count(number).map_err(|e| e.context(format!("--{}", self.name)))?;
+                Ok(AxisValue::Number(in_range(value, least, most, |share| format!("{share}%"))?))
+            }
             AxisKind::CountOrFile { .. }
                 if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) =>
             {
@@ -116,6 +128,7 @@ impl AxisInfo {
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
             (AxisKind::Size { .. }, AxisValue::Number(bytes)) => units::size(*bytes),
+            (AxisKind::Percent { .. }, AxisValue::Number(share)) => format!("{share}%"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
         }
@@ -126,7 +139,7 @@ impl AxisInfo {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AxisValue {
-    /// A size in bytes, or a count.
+    /// A size in bytes, a count, or a share in per cent.
     Number(u64),
     /// A word.
     Word(String),
@@ -240,6 +253,17 @@ mod tests {
         assert_eq!(cells[1].number("payload").unwrap(), 1);
         assert_eq!(cells[1].word("layout").unwrap(), "rows");
         assert!(cells[1].number("layout").is_err());
+    }
+
+    #[test]
+    fn percentages_have_their_sign_or_none() {
+        let share = AxisInfo { name: "share", kind: AxisKind::Percent { least: 0, most: 100 }, ..PAYLOAD };
+        for text in ["5", "5%", "5 %"] {
+            assert_eq!(share.parse(text).unwrap(), AxisValue::Number(5), "{text}");
+        }
+        assert_eq!(share.show(&AxisValue::Number(5)), "5%");
+        let error = share.parse("101%").unwrap_err().to_string();
+        assert!(error.contains("from 0% to 100%"), "{error}");
     }
 
     #[test]

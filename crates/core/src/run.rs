@@ -349,6 +349,10 @@ pub struct Resumption {
     pub began: u64,
     /// Trials recorded before.
     pub trials_before: u64,
+    /// The most rounds that are allowed from now on, in place of what was said before; `None`, and not written: as
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rounds: Option<u32>,
     /// The version of Kurabe that goes on.
     pub kurabe: String,
     /// The machine that the client runs on now.
@@ -383,5 +387,18 @@ impl Run {
     /// A run that has begun: no trial was made.
     pub fn new(header: RunHeader) -> Self {
         Self { header, trials: Vec::new(), resumptions: Vec::new(), end: None }
+    }
+
+    /// Whether it ended as planned. Only then are its comparisons judged: a verdict before would be one more analysis,
+    /// which the plan did not pay for.
+    pub fn is_complete(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.complete)
+    }
+
+    /// The most rounds that were allowed when it began and at each resumption, in order; none where they were fixed.
+    pub fn max_rounds(&self) -> Vec<u32> {
+        let Some(until) = self.header.spec.until else { return Vec::new() };
+        let later = self.resumptions.iter().filter_map(|resumption| resumption.max_rounds);
+        [until.max_rounds].into_iter().chain(later).collect()
     }
 }

@@ -120,8 +120,18 @@ impl Request {
         if let Some(text) = text("requests") {
             self.requests = parse_requests(info, text).map_err(|e| e.context("--requests"))?;
         }
-        self.duration = time("duration")?.or(self.duration);
-        self.budget = time("budget")?.or(self.budget);
+        let (duration, budget) = (time("duration")?, time("budget")?);
+        // One of them on the command line takes the place of the other in the suite.
+        if self.until.is_none() && text("until").is_none() {
+            if budget.is_some() && duration.is_none() && text("requests").is_none() {
+                self.duration = None;
+                self.requests.clear();
+            } else if budget.is_none() && (duration.is_some() || text("requests").is_some()) {
+                self.budget = None;
+            }
+        }
+        self.duration = duration.or(self.duration);
+        self.budget = budget.or(self.budget);
         self.rounds = count("rounds")?.or(self.rounds);
         self.until = text("until").cloned().or(self.until.take());
         if let Some(text) = text("margin") {

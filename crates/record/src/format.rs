@@ -161,10 +161,7 @@ fn intact(bytes: &[u8], chain: Chain) -> Result<(), Refusal> {
     }
     Err(match parse::<Number>(bytes) {
         Ok(Number { line }) if line != chain.next() => misplaced(line),
-        _ => Refusal::Damaged(
-            "its checksum does not match: it was changed after it was written, or the line before it was"
-                .to_owned(),
-        ),
+        _ => Refusal::Damaged("its checksum does not match: it was changed after it was written".to_owned()),
     })
 }
 

@@ -32,12 +32,16 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let cells = figures(run);
     let noise = Noise::of(&cells, header.spec.seed);
     let rule = Rule::of(run);
-    let (comparisons, count) = compare(&words, &cells, &noise, &rule, header.spec.seed);
+    // A comparison between two planned analyses would be one that nothing was spent for.
+    let (comparisons, count) = match rule.next() {
+        None => compare(&words, &cells, &noise, &rule, header.spec.seed),
+        Some(_) => (Vec::new(), 0),
+    };
     let lines = series(&words, &comparisons);
     let rounds = cells.iter().flat_map(|cell| cell.by_round.keys()).collect::<BTreeSet<_>>().len() as u32;
     let field = Field { words: &words, series: &lines, cells: &cells, targets: &targets };
     let advice: Vec<Advice> = (0..targets.len()).flat_map(|target| advice(&words, &lines, target)).collect();
-    let mut summary = headlines(&field, &advice);
+    let mut summary = headlines(&field, &advice, &rule);
     summary.extend(remarks(&words, &comparisons, &cells));
     let costs = footprint::sentences(run, &words);
     if !costs.is_empty() {
@@ -65,7 +69,8 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         machine: header.machine.clone(),
         seed: header.spec.seed,
         spec: header.spec.clone(),
-        complete: run.end.as_ref().is_some_and(|end| end.complete),
+        complete: run.is_complete(),
+        next_analysis: rule.next(),
         rounds,
         noise_floor: noise.largest(),
         noise_floors: noise
@@ -87,11 +92,17 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
 }
 
 /// What the run says, in a few sentences.
-fn headlines(field: &Field<'_>, advice: &[Advice]) -> Vec<String> {
+fn headlines(field: &Field<'_>, advice: &[Advice], rule: &Rule) -> Vec<String> {
     let words = field.words;
     let decided = |line: &Series<'_>| line.count(VerdictResult::Open) == 0;
     if !field.cells.iter().any(|cell| cell.status == Status::Ok) {
         return vec!["No cell has figures, so that there is nothing to say.".to_owned()];
+    }
+    if let Some(next) = rule.next() {
+        return vec![format!(
+            "No verdicts yet: the next planned analysis is after {}. 'kurabe resume' goes on.",
+            phrase::rounds(next)
+        )];
     }
     if !field.series.is_empty() && !field.series.iter().any(decided) {
         return vec![

@@ -221,7 +221,7 @@ fn judge_pair(
             comparison.settled = is_settled(&verdict, &ratio, rule.margin);
             comparison.within = is_within(&ratio, rule.margin).then_some(rule.margin);
             if !comparison.settled {
-                let further = further_rounds(&ratio, floor, rule.margin, rule.looks(), once);
+                let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
                 comparison.further = further.map(|rounds| rounds as u32);
             }
             comparison.result = match verdict {

@@ -30,7 +30,10 @@ impl Disguise {
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut known: Vec<Known> = Vec::new();
         for run in runs {
-            for (engine, nth, target) in keys(&run.header.targets) {
+            let later = run.resumptions.iter().map(|resumption| &resumption.targets);
+            for (engine, nth, target) in
+                [&run.header.targets].into_iter().chain(later).flat_map(|all| keys(all))
+            {
                 let version = &target.facts.version;
                 match known.iter_mut().find(|known| known.engine == engine && known.nth == nth) {
                     Some(found) if found.versions.contains(version) => {}
@@ -53,6 +56,9 @@ impl Disguise {
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
+        for (hidden, resumption) in hidden.resumptions.iter_mut().zip(&run.resumptions) {
+            hidden.targets = keys(&resumption.targets).map(|key| self.target(key)).collect();
+        }
         for cell in &mut header.cells {
             if let Some(reason) = &mut cell.unavailable {
                 "this target cannot do it".clone_into(reason);

@@ -15,11 +15,7 @@ use std::collections::BTreeMap;
 /// All cells × operations of a run, in the order of the header and of the spec.
 pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
     let operations = &run.header.spec.operations;
-    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
-    for trial in &run.trials {
-        // A later record of one trial replaces an earlier, whatever it shows: one that was suspect and made again.
-        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
-    }
+    let trials = latest(run);
     let none = BTreeMap::new();
     let mut all = Vec::with_capacity(run.header.cells.len() * operations.len());
     for (index, cell) in run.header.cells.iter().enumerate() {
@@ -30,6 +26,16 @@ pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
         }
     }
     all
+}
+
+/// The trials that count, by cell and operation, then by round.
+pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
+    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
+    for trial in &run.trials {
+        // A later record of one trial replaces an earlier, whatever it shows: one that was suspect and made again.
+        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
+    }
+    trials
 }
 
 fn of_cell(

@@ -4,8 +4,10 @@
 //! slope over several numbers of connections, each paired with the same server just before, does not hold what came
 //! once, whether with the first connection or with none.
 
+use crate::figures::latest;
 use crate::words::{Axis, Words};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::error::ErrorKind;
 use kurabe_core::figure::{MEMORY_ADDED, PROCESSES_ADDED, THREADS_ADDED};
 use kurabe_core::observation::ServerUse;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, Run};
@@ -18,7 +20,14 @@ pub(crate) fn sentences(run: &Run, words: &Words) -> Vec<String> {
     let Some(chart) = words.chart_axis() else { return Vec::new() };
     let mut lines: Vec<(usize, Cell)> = Vec::new();
     let mut rounds: Vec<Rounds> = Vec::new();
-    for trial in &run.trials {
+    // One failed trial, and the cell has no figures.
+    let counted = latest(run).into_values().filter(|rounds| {
+        rounds.values().all(|trial| match trial.outcome {
+            Outcome::Failed { kind, .. } => kind == ErrorKind::Interrupted,
+            Outcome::Measured(_) => true,
+        })
+    });
+    for trial in counted.flat_map(BTreeMap::into_values) {
         let Some(cell) = run.header.cells.get(trial.cell).filter(|cell| !cell.repeat) else { continue };
         let (Outcome::Measured(measured), Some(AxisValue::Number(n))) =
             (&trial.outcome, cell.axes.get(&chart.name))

@@ -21,6 +21,9 @@ pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
     header.command = command(run, keep);
     header.targets = chosen(&run.header.targets, keep);
     header.spec.targets = chosen(&run.header.spec.targets, keep);
+    for resumption in &mut less.resumptions {
+        resumption.targets = chosen(&resumption.targets, keep);
+    }
     let moved = |old: usize| (0..old).filter(|position| kept(*position)).count();
     // Where each cell stands afterwards.
     let mut places = Vec::with_capacity(run.header.cells.len());

@@ -8,7 +8,7 @@ use crate::steady;
 use crate::summary::{CellFigures, Status, TargetSummary};
 use crate::words::Words;
 use kurabe_core::load::RATE;
-use kurabe_core::run::{Outcome, Run, TrialRecord};
+use kurabe_core::run::{MachineFacts, Outcome, Resumption, Run, TrialRecord};
 use kurabe_core::units;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn scope(run: &Run, words: &Words, rule: &Rule, measured_rounds: u32,
         1 => "1 comparison, whose interval holds with 95 % confidence".to_owned(),
         n => format!("{n} comparisons, whose intervals hold together with 95 % confidence"),
     };
-    let looked = rule.looked().filter(|_| comparisons > 0);
+    let looked = rule.analysed().filter(|_| comparisons > 0);
     let looked = looked.map_or_else(String::new, |looked| format!(", {looked}"));
     format!(
         "{targets}{varied}{held}{cpus}. {} in random order, {}paired; {compared}{looked}.",
@@ -68,7 +68,7 @@ pub(crate) fn notes(
     targets: &[TargetSummary],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if !run.end.as_ref().is_some_and(|end| end.complete) {
+    if !run.is_complete() {
         let planned = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count()
             * run.header.spec.operations.len()
             * run.header.spec.rounds as usize;
@@ -79,6 +79,7 @@ pub(crate) fn notes(
             format!("This run is not complete: {made} of {planned} planned trials were made; resume goes on with it.")
         });
     }
+    notes.extend(run.resumptions.iter().filter_map(|resumption| resumed(run, resumption)));
     notes.extend(made_again(run));
     let failed = cells.iter().filter(|cell| cell.status == Status::Failed).count();
     if failed > 0 {
@@ -97,6 +98,39 @@ pub(crate) fn notes(
         notes.extend(target.notes.iter().map(|note| format!("{name}: {note}")));
     }
     notes
+}
+
+/// What had changed when the run was resumed; nothing where nothing had.
+fn resumed(run: &Run, resumption: &Resumption) -> Option<String> {
+    let header = &run.header;
+    let mut changes = Vec::new();
+    if resumption.kurabe != header.kurabe {
+        changes.push(format!("Kurabe {} in place of {}", resumption.kurabe, header.kurabe));
+    }
+    if resumption.machine != header.machine {
+        let MachineFacts { cpu, cpus, memory_bytes, system } = &resumption.machine;
+        changes
+            .push(format!("another machine ({cpu}, {cpus} CPUs, {}, {system})", units::size(*memory_bytes)));
+    }
+    for (before, now) in header.targets.iter().zip(&resumption.targets) {
+        let (then, facts) = (&before.facts, &now.facts);
+        if (&then.engine, &then.version) != (&facts.engine, &facts.version) {
+            changes.push(format!(
+                "{} {} in place of {} on {}",
+                facts.engine, facts.version, then.version, before.name
+            ));
+        } else if (&then.durability_settings, &then.settings) != (&facts.durability_settings, &facts.settings)
+        {
+            changes.push(format!("other settings on {}", before.name));
+        }
+    }
+    (!changes.is_empty()).then(|| {
+        format!(
+            "Trials from number {} on were made with {}: they may differ for that reason.",
+            units::count(resumption.trials_before + 1),
+            list(&changes)
+        )
+    })
 }
 
 /// Which trials were made twice, and what became of the first.

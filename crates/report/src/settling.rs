@@ -5,55 +5,65 @@ use crate::format::{list, percent};
 use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
 use kurabe_core::units;
 use kurabe_stats::IntervalSettings;
-use kurabe_stats::settle::{Looks, at_look};
+use kurabe_stats::settle::{Analyses, at_analysis};
 
-/// How a run was looked at, and what settles its comparisons.
-#[derive(Clone, Copy, Debug)]
+/// When a run is analysed, and what settles its comparisons.
+#[derive(Clone, Debug)]
 pub(crate) struct Rule {
     /// A difference below this does not matter.
     pub margin: f64,
-    /// How the run is looked at, where that is more than once, and which look this is.
-    looks: Option<(Looks, u32)>,
+    /// When the run is analysed, where that is more than once, and the number of this analysis.
+    analyses: Option<(Analyses, u32)>,
+    /// Where the run has not ended as planned: after how many rounds the next analysis is. Before that nothing is compared.
+    next: Option<u32>,
     until: Option<Until>,
     /// Whether trials that took turns could show smaller differences: not where they did, or where a rate is given.
     finer: bool,
 }
 
 impl Rule {
-    /// The rule of a run, and the look that the rounds it has made belong to.
+    /// The rule of a run, and the analysis that the rounds it has made belong to.
     pub fn of(run: &Run) -> Self {
-        let until = run.header.spec.until;
+        let spec = &run.header.spec;
         let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
-        let looks = Looks::after(run.header.spec.rounds);
+        let analyses = spec.until.map(|_| Analyses::new(spec.rounds, run.max_rounds()));
+        // The last round may not be whole.
+        let next = analyses.as_ref().map_or(spec.rounds, |analyses| analyses.after(made.saturating_sub(1)));
         Self {
-            margin: until.map_or(DEFAULT_MARGIN, |until| until.margin),
-            looks: until.map(|_| (looks, looks.number(made))),
-            until,
-            finer: run.header.spec.turn_ns.is_none() && run.header.spec.arrivals.is_none(),
+            margin: spec.until.map_or(DEFAULT_MARGIN, |until| until.margin),
+            next: (!run.is_complete()).then_some(next),
+            analyses: analyses.map(|analyses| {
+                let number = analyses.number(made);
+                (analyses, number)
+            }),
+            until: spec.until,
+            finer: spec.turn_ns.is_none() && spec.arrivals.is_none(),
         }
     }
 
-    /// The looks, where there are several.
-    pub fn looks(&self) -> Option<Looks> {
-        self.looks.map(|(looks, _)| looks)
+    /// After how many rounds the next analysis is, where none is due now.
+    pub fn next(&self) -> Option<u32> {
+        self.next
     }
 
-    /// An interval's settings, made to hold with those of all other looks.
+    /// When the run is analysed, where that is more than once.
+    pub fn analyses(&self) -> Option<&Analyses> {
+        self.analyses.as_ref().map(|(analyses, _)| analyses)
+    }
+
+    /// An interval's settings, made to hold with those of all other analyses.
     pub fn settings(&self, once: IntervalSettings) -> IntervalSettings {
-        self.looks.map_or(once, |(_, look)| at_look(once, look))
+        self.analyses.as_ref().map_or(once, |(_, number)| at_analysis(once, *number))
     }
 
-    /// After how many rounds the run was looked at, as a clause; nothing where that was once.
-    pub fn looked(&self) -> Option<String> {
-        let (looks, look) = self.looks?;
-        if look == 1 {
-            return Some(format!(
-                "at the first look, after {} rounds, and at all that follow",
-                looks.rounds(1)
-            ));
+    /// After how many rounds the run was analysed, as a clause; nothing where that was once.
+    pub fn analysed(&self) -> Option<String> {
+        let (analyses, number) = self.analyses.as_ref()?;
+        let at: Vec<String> = analyses.rounds().take(*number as usize).map(|n| n.to_string()).collect();
+        if *number == 1 {
+            return Some(format!("at the analysis after {} rounds, and at all that follow", at.concat()));
         }
-        let at: Vec<String> = (1..=look).map(|look| looks.rounds(look).to_string()).collect();
-        Some(format!("at looks after {} rounds, all of which hold together", list(&at)))
+        Some(format!("at analyses after {} rounds, all of which hold together", list(&at)))
     }
 
     /// What a reader must know of comparisons that are not settled; how the run came to its end, where it had a rule.

@@ -43,6 +43,9 @@ pub struct Summary {
     pub spec: RunSpec,
     /// Whether every planned trial was made.
     pub complete: bool,
+    /// After how many rounds the next planned analysis is, where the run has not ended: nothing is compared before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_analysis: Option<u32>,
     /// Rounds in which anything was measured.
     pub rounds: u32,
     /// The largest relative difference that the baseline may have from itself, over all operations and targets;

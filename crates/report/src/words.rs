@@ -14,6 +14,7 @@ use std::time::Duration;
 pub(crate) enum Kind {
     Size,
     Count,
+    Percent,
     Word,
 }
 
@@ -40,6 +41,7 @@ impl Axis {
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
             (Kind::Size, AxisValue::Number(bytes)) => units::size(*bytes),
+            (Kind::Percent, AxisValue::Number(share)) => format!("{share} %"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
         }
@@ -59,7 +61,7 @@ impl Axis {
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
                 format!("{} {name}", self.show(value))
             }
-            Kind::Count | Kind::Word => format!("{} {}", self.name, self.show(value)),
+            Kind::Count | Kind::Percent | Kind::Word => format!("{} {}", self.name, self.show(value)),
         }
     }
 
@@ -189,6 +191,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
             let (kind, meanings) = match axis.kind {
                 AxisKind::Size { .. } => (Kind::Size, &[][..]),
                 AxisKind::Count { .. } => (Kind::Count, &[][..]),
+                AxisKind::Percent { .. } => (Kind::Percent, &[][..]),
                 AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
             };

@@ -5,7 +5,8 @@
 mod common;
 
 use common::others::{FOOTPRINT as INFO, footprint as run};
-use kurabe_core::run::Outcome;
+use kurabe_core::error::ErrorKind;
+use kurabe_core::run::{Outcome, Run, TrialRecord};
 use kurabe_report::{analyse, html, markdown};
 
 #[test]
@@ -20,6 +21,36 @@ fn a_connection_costs_the_slope_and_not_what_came_once() {
     for sentence in told {
         assert!(sentence.ends_with(", 1 process and 1 thread."), "{told:?}");
     }
+}
+
+#[test]
+fn slope_counts_no_superseded_and_no_failed_trial() {
+    let told = |run: &Run| analyse(run, Some(&INFO)).summary;
+    let whole = run();
+    let mut superseded = whole.clone();
+    let wild = |trial: &mut TrialRecord| {
+        let Outcome::Measured(measured) = &mut trial.outcome else { panic!("{trial:?}") };
+        measured.figures.iter_mut().for_each(|figure| figure.value *= 50.0);
+    };
+    let mut second = superseded.trials[0].clone();
+    second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+    wild(&mut superseded.trials[0]);
+    superseded.trials.push(second);
+    assert_eq!(told(&superseded)[..2], told(&whole)[..2]);
+
+    // A cell of which one trial failed has no figures, so that its other trials count for nothing.
+    let mut failed = whole.clone();
+    let cell = failed.trials[0].cell;
+    failed.trials.iter_mut().filter(|trial| trial.cell == cell).for_each(wild);
+    let outcome = Outcome::Failed { kind: ErrorKind::Mismatch, reason: "no".into(), mismatches: 1 };
+    failed.trials.iter_mut().rfind(|trial| trial.cell == cell).unwrap().outcome = outcome;
+    let told = told(&failed);
+    let state =
+        if failed.header.cells[cell].axes.word("state").unwrap() == "idle" { "idle" } else { "active" };
+    let each = if state == "idle" { "1 MB" } else { "2" };
+    let sentence =
+        told.iter().find(|sentence| sentence.contains(&format!("each {state} connection"))).unwrap();
+    assert!(sentence.contains(&format!("costs the server {each}")), "{told:?}");
 }
 
 #[test]

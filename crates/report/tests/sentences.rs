@@ -5,11 +5,13 @@
 mod common;
 
 use common::{At, INFO, Scenario, bound, open_loop, plausible, troubled};
+use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
-use kurabe_core::run::{Outcome, Run, Until};
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::run::{Outcome, Resumption, Run, RunEnd, RunHeader, Until};
 use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};
-use kurabe_report::{analyse, compare, terminal};
+use kurabe_report::{View, analyse, compare, json, terminal};
 
 fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
@@ -286,7 +288,116 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
 }
 
 #[test]
-fn a_run_that_was_looked_at_several_times_has_wider_intervals_and_says_so() {
+fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
+    fn slower(at: At<'_>) -> f64 {
+        plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
+    }
+    let whole = Scenario { rate: slower, rounds: 6, ..Scenario::default() }.run();
+    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == VerdictResult::Slower));
+    for end in [None, Some(RunEnd { at_ms: 1, complete: false })] {
+        let mut run = whole.clone();
+        run.trials.retain(|trial| trial.round < 4);
+        run.end = end;
+        let summary = summary(&run);
+        assert!(summary.verdicts.is_empty() && summary.details.is_empty() && summary.comparisons == 0);
+        assert_eq!(
+            summary.summary,
+            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' goes on."]
+        );
+        assert_eq!(summary.next_analysis, Some(6));
+        assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
+        let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
+        assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
+        let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary);
+        assert!(compared.rows.iter().all(|row| row.result == VerdictResult::Open && row.low.is_none()));
+        assert!(compared.summary[0].contains("is not complete"), "{:?}", compared.summary);
+    }
+}
+
+#[test]
+fn the_next_analysis_of_a_run_until_settled_is_the_next_planned_one() {
+    let mut run = Scenario { rounds: 28, ..small() }.run();
+    run.header.spec.rounds = 6;
+    run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
+    run.end = None;
+    let analyses = [(1, 6), (5, 6), (7, 9), (15, 21), (22, 32), (28, 32)];
+    for (made, next) in analyses {
+        let mut run = run.clone();
+        run.trials.retain(|trial| trial.round < made);
+        assert_eq!(summary(&run).next_analysis, Some(next), "{made} rounds");
+    }
+}
+
+#[test]
+fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
+    fn same(_: At<'_>) -> f64 {
+        10_000.0
+    }
+    let targets = vec!["sqlite", "sqlite"];
+    let mut run = Scenario { targets, rate: same, noise: 0.05, rounds: 32, ..small() }.run();
+    run.header.spec.rounds = 6;
+    run.header.spec.until = Some(Until { margin: 0.01, max_rounds: 32, budget_ns: None });
+    let width = |run: &Run| {
+        let summary = summary(run);
+        let verdict = verdict(&summary, "read", "target", 1_000);
+        verdict.high.unwrap() / verdict.low.unwrap()
+    };
+    let once = width(&run);
+    // The same 32 rounds, after it had ended at 25 of them.
+    let mut ended = run.clone();
+    ended.header.spec.until = Some(Until { margin: 0.01, max_rounds: 25, budget_ns: None });
+    let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
+    let resumption =
+        Resumption { began: 9, trials_before: 9, max_rounds: Some(32), kurabe, machine, targets };
+    ended.resumptions = vec![resumption];
+    assert!(width(&ended) > once, "the analysis after 25 rounds was paid for");
+}
+
+#[test]
+fn what_changed_when_a_run_was_resumed_is_said_and_anonymised() {
+    let mut run = small().run();
+    let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
+    let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
+    run.resumptions = vec![same.clone()];
+    assert!(!summary(&run).notes.iter().any(|note| note.contains("in place of")));
+    let mut other = Resumption { trials_before: 11, kurabe: "0.3.0".into(), ..same };
+    other.targets[0].facts.version = "3.99".into();
+    run.resumptions.push(other);
+    let notes = summary(&run).notes.join("\n");
+    for part in ["from number 12 on", "Kurabe 0.3.0 in place of", "SQLite 3.99 in place of 3.50.4 on sqlite"]
+    {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    let view = View { anonymise: true, ..View::default() };
+    let hidden = json::render(&view.analyse(&run, Some(&INFO)).unwrap());
+    assert!(hidden.contains("version 2 in place of version 1") && !hidden.contains("3.99"), "{hidden}");
+}
+
+#[test]
+fn shares_are_named_as_shares() {
+    let mut run = small().run();
+    run.header.spec.axes.insert("write-share".into(), vec![AxisValue::Number(5), AxisValue::Number(20)]);
+    for cell in &mut run.header.cells {
+        let axes = cell.axes.values().clone().into_iter();
+        cell.axes = Cell::new(axes.chain([("write-share".to_owned(), AxisValue::Number(5))]));
+    }
+    let axes: Vec<AxisInfo> = INFO
+        .axes
+        .iter()
+        .copied()
+        .chain([AxisInfo {
+            name: "write-share",
+            kind: AxisKind::Percent { least: 0, most: 100 },
+            ..INFO.axes[0]
+        }])
+        .collect();
+    let info = ExperimentInfo { axes: axes.leak(), ..INFO };
+    let summary = analyse(&run, Some(&info));
+    assert!(summary.scope.contains("write-share 5 % and 20 %"), "{}", summary.scope);
+}
+
+#[test]
+fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -301,8 +412,8 @@ fn a_run_that_was_looked_at_several_times_has_wider_intervals_and_says_so() {
         verdict.high.unwrap() / verdict.low.unwrap()
     };
     assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
-    assert!(looked.scope.contains("at looks after 6, 9 and 14 rounds"), "{}", looked.scope);
-    assert!(!fixed.scope.contains("looks"), "{}", fixed.scope);
+    assert!(looked.scope.contains("at analyses after 6, 9 and 14 rounds"), "{}", looked.scope);
+    assert!(!fixed.scope.contains("analyses"), "{}", fixed.scope);
     let verdict = verdict(&looked, "read", "target", 1_000);
     assert!(!verdict.settled && verdict.further_rounds.is_some(), "{verdict:?}");
     assert!(verdict.reason.contains("more rounds would settle it"), "{}", verdict.reason);

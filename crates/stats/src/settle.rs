@@ -1,15 +1,17 @@
-//! When enough rounds were made: looking at a run again and again without calling equals different.
+//! When enough rounds were made: analysing a run again and again without calling equals different.
 //!
-//! Who looks after every round and stops at the first difference finds one sooner or later, also where there is none
+//! Who analyses after every round and stops at the first difference finds one sooner or later, also where there is none
 //! (P. Armitage and others, "Repeated Significance Tests on Accumulating Data", J. R. Stat. Soc. A 132, 1969: five
-//! looks at 5 % make 14 %). So the run is looked at after a few numbers of rounds only, each half as many again as the one
-//! before, and each look spends a part of the 5 % (Lan and others, "Discrete sequential boundaries for clinical trials",
-//! Biometrika 70(3), 1983). The k-th of them may spend 1 ÷ k(k + 1): a half, a sixth, a twelfth, …, which add up to 1
-//! however many follow. By Boole's inequality the intervals of all looks then hold *together* with 95 %, whatever rule ends
-//! the run, a user's Ctrl-C and a later resumption included: a confidence sequence (Darling and Robbins, "Confidence
-//! sequences for mean, variance, and median", PNAS 58, 1967), stitched from few looks as in Howard, Ramdas and others,
-//! "Time-uniform, nonparametric, nonasymptotic confidence sequences", Ann. Statist. 49(2), 2021. It costs
-//! width: after 6 rounds the interval is a quarter wider than that of a run looked at once, at the second look by a half.
+//! analyses at 5 % make 14 %). So a run is analysed after planned numbers of rounds only, and each analysis spends a part of
+//! the 5 % (Lan and others, "Discrete sequential boundaries for clinical trials", Biometrika 70(3), 1983). Each planned
+//! number is half as many again as the one before; the most rounds that a user allows are planned too, since the run ends
+//! there. The k-th analysis may spend 1 ÷ k(k + 1): a half, a sixth, a twelfth, …, which add up to 1 however many follow. By
+//! Boole's inequality the intervals of all analyses then hold *together* with 95 %, whatever rule ends the run, a later
+//! resumption included: a confidence sequence (Darling and Robbins, "Confidence sequences for mean, variance, and median",
+//! PNAS 58, 1967), stitched from few analyses as in Howard, Ramdas and others, "Time-uniform, nonparametric, nonasymptotic
+//! confidence sequences", Ann. Statist. 49(2), 2021. It costs width: after 6 rounds the interval is a quarter wider than
+//! that of a run analysed once, at the second analysis by a half. Between two planned analyses there are no verdicts: they
+//! would be analyses that nothing was spent for.
 //!
 //! A comparison is settled when it is called faster or slower, or when its *whole* interval lies within a margin that
 //! was said beforehand: then the difference, if there is one, is smaller than what matters (two one-sided tests; Schuirmann,
@@ -19,47 +21,63 @@ use crate::interval::IntervalSettings;
 use crate::paired::PairedRatio;
 use crate::verdict::Verdict;
 
-/// The factor from one look's rounds to the next.
+/// The factor from the rounds of one analysis to those of the next.
 const GROWTH: f64 = 1.5;
 /// No more rounds than this are foreseen: what needs more is not going to be settled.
 const FORESEEN: usize = 10_000;
+/// No run has more rounds.
+const MOST: u32 = 1_000_000_000;
 
-/// The numbers of rounds after which a run is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Looks {
-    /// Rounds at the first look; at least 2, since one shows no interval.
+/// The numbers of rounds after which a run is analysed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Analyses {
+    /// Rounds at the first analysis; at least 2, since one shows no interval.
     first: u32,
+    /// Rounds at which the run would end, in order, each of which is analysed too.
+    ends: Vec<u32>,
 }
 
-impl Looks {
-    /// Looks that begin after so many rounds.
+impl Analyses {
+    /// Analyses that begin after `first` rounds. `ends` are the most rounds that were allowed, when the run began and
+    /// at each resumption.
     #[must_use]
-    pub fn after(first: u32) -> Self {
-        Self { first: first.max(2) }
+    pub fn new(first: u32, ends: impl IntoIterator<Item = u32>) -> Self {
+        let first = first.max(2);
+        let mut ends: Vec<u32> = ends.into_iter().filter(|end| *end > first).collect();
+        ends.sort_unstable();
+        Self { first, ends }
     }
 
-    /// The rounds of the k-th look; the first is 1.
-    #[must_use]
-    pub fn rounds(self, look: u32) -> u32 {
-        (1..look).fold(self.first, |rounds, _| (f64::from(rounds) * GROWTH).ceil().min(1e9) as u32)
+    /// The rounds of each analysis, in order.
+    pub fn rounds(&self) -> impl Iterator<Item = u32> + '_ {
+        let (mut last, mut planned) = (0, self.first);
+        std::iter::from_fn(move || {
+            let end = self.ends.iter().copied().find(|end| *end > last);
+            last = end.map_or(planned, |end| end.min(planned));
+            if last == planned {
+                planned = (f64::from(planned) * GROWTH).ceil().min(f64::from(MOST)) as u32;
+            }
+            Some(last)
+        })
     }
 
-    /// Which look a number of rounds belongs to: rounds after one look and before the next belong to the next, so that who
-    /// stops between two has the next look's interval.
+    /// The number of the analysis that is made after so many rounds, or, where none is, of the next. The first is 1.
     #[must_use]
-    pub fn number(self, rounds: u32) -> u32 {
-        let mut look = 1;
-        while self.rounds(look) < rounds.min(1_000_000_000) {
-            look += 1;
-        }
-        look
+    pub fn number(&self, rounds: u32) -> u32 {
+        self.rounds().take_while(|planned| *planned < rounds.min(MOST)).count() as u32 + 1
+    }
+
+    /// The rounds of the next analysis, where so many were made.
+    #[must_use]
+    pub fn after(&self, rounds: u32) -> u32 {
+        self.rounds().find(|planned| *planned > rounds.min(MOST - 1)).unwrap_or(MOST)
     }
 }
 
-/// The settings of the interval that is shown at the k-th look, from those of one that is looked at once.
+/// The settings of the interval that is shown at the k-th analysis, from those of one that is made once.
 #[must_use]
-pub fn at_look(settings: IntervalSettings, look: u32) -> IntervalSettings {
-    let k = f64::from(look.max(1));
+pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSettings {
+    let k = f64::from(analysis.max(1));
     IntervalSettings { confidence: 1.0 - (1.0 - settings.confidence) / (k * (k + 1.0)), ..settings }
 }
 
@@ -81,21 +99,22 @@ pub fn is_settled(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
 }
 
 /// About how many more rounds would settle a comparison, if these were as noisy as those made and the ratio stayed what it
-/// is; `None` where there is no interval, it is settled, or no number foreseen would do. `looks`: how the run is looked at,
-/// where it is more than once. `settings` are those of one look.
+/// is; `None` where there is no interval, it is settled, or no number foreseen would do. `analyses`: when the run is
+/// analysed, where that is more than once. `settings` are those of one analysis.
 #[must_use]
 pub fn further_rounds(
     ratio: &PairedRatio,
     noise_floor: f64,
     margin: f64,
-    looks: Option<Looks>,
+    analyses: Option<&Analyses>,
     settings: &IntervalSettings,
 ) -> Option<usize> {
     let interval = ratio.interval?;
     let made = ratio.rounds;
     // The half width is a quantile times the spread of one round ÷ √rounds: the spread is what stays.
     let unit = |rounds: usize| {
-        let settings = looks.map_or(*settings, |looks| at_look(*settings, looks.number(rounds as u32)));
+        let settings =
+            analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(rounds as u32)));
         settings.student(rounds) / (rounds as f64).sqrt()
     };
     let half = (interval.high.ln() - interval.low.ln()) / 2.0;
@@ -128,26 +147,40 @@ mod tests {
     use crate::interval::Interval;
 
     #[test]
-    fn what_all_looks_spend_together_is_less_than_what_there_is() {
+    fn all_analyses_together_spend_less_than_there_is() {
         let one = IntervalSettings::new(1);
-        let spent: f64 = (1..10_000).map(|look| 1.0 - at_look(one, look).confidence).sum();
+        let spent: f64 = (1..10_000).map(|k| 1.0 - at_analysis(one, k).confidence).sum();
         assert!(spent < 0.05 && spent > 0.0499, "{spent}");
-        let wider = |look, rounds| at_look(one, look).student(rounds) / one.student(rounds);
+        let wider = |k, rounds| at_analysis(one, k).student(rounds) / one.student(rounds);
         assert!((1.2..1.3).contains(&wider(1, 6)) && (1.4..1.6).contains(&wider(2, 9)), "as the page says");
     }
 
     #[test]
-    fn rounds_between_two_looks_belong_to_the_next() {
-        let looks = Looks::after(6);
-        let rounds: Vec<u32> = (1..=5).map(|look| looks.rounds(look)).collect();
+    fn analyses_grow_by_half_and_rounds_between_two_belong_to_the_next() {
+        let analyses = Analyses::new(6, [4]);
+        let rounds: Vec<u32> = analyses.rounds().take(5).collect();
         assert_eq!(rounds, [6, 9, 14, 21, 32]);
-        for (look, rounds) in (1..).zip(rounds) {
-            assert_eq!(looks.number(rounds), look);
-            assert_eq!(looks.number(rounds + 1), look + 1);
+        for (number, rounds) in (1..).zip(rounds) {
+            assert_eq!(analyses.number(rounds), number);
+            assert_eq!(analyses.number(rounds + 1), number + 1);
+            assert_eq!(analyses.after(rounds - 1), rounds);
         }
-        assert_eq!((looks.number(0), looks.number(3)), (1, 1));
-        assert!(looks.number(u32::MAX) > 10, "it ends");
-        assert_eq!(Looks::after(1).rounds(1), 2);
+        assert_eq!((analyses.number(0), analyses.number(3), analyses.after(0)), (1, 1, 6));
+        assert!(analyses.number(u32::MAX) > 10 && analyses.after(u32::MAX) == MOST, "it ends");
+        assert_eq!(Analyses::new(1, []).after(0), 2);
+    }
+
+    #[test]
+    fn every_end_of_a_run_spends_a_share_of_its_own() {
+        // Ended after 25 rounds, then after 26, then at the analysis after 32.
+        let analyses = Analyses::new(6, [25, 26, 100]);
+        assert_eq!(analyses.rounds().take(8).collect::<Vec<_>>(), [6, 9, 14, 21, 25, 26, 32, 48]);
+        for later in [vec![25], vec![25, 26], vec![25, 26, 40]] {
+            let analyses = Analyses::new(6, later);
+            assert_eq!(analyses.number(25), 5, "a later end changes no earlier share");
+        }
+        // An end that is planned anyway is one analysis.
+        assert_eq!(Analyses::new(6, [14, 14]).number(21), 4);
     }
 
     fn ratio(ratio: f64, low: f64, high: f64) -> PairedRatio {
@@ -174,9 +207,10 @@ mod tests {
         // A difference as large as the margin can only be settled by being seen.
         let seen = more(&ratio(1.05, 0.97, 1.137)).unwrap();
         assert!((4..30).contains(&seen), "{seen}");
-        // Looked at several times, it takes more.
-        let looks = further_rounds(&ratio(1.0, 0.8, 1.25), 0.0, 0.05, Some(Looks::after(6)), &settings);
-        assert!(looks > wide, "{looks:?} {wide:?}");
+        // Analysed several times, it takes more.
+        let analyses = Analyses::new(6, []);
+        let several = further_rounds(&ratio(1.0, 0.8, 1.25), 0.0, 0.05, Some(&analyses), &settings);
+        assert!(several > wide, "{several:?} {wide:?}");
         assert_eq!(more(&ratio(1.0, 1e-9, 1e9)), None);
     }
 }

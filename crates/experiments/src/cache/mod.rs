@@ -58,10 +58,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["invalidate"],
         },
         AxisInfo {
-            name: "writes",
-            help: "requests that are writes, in per cent",
-            kind: AxisKind::Count { least: 0, most: 100 },
-            default: &["5"],
+            name: "write-share",
+            help: "share of requests that are writes",
+            kind: AxisKind::Percent { least: 0, most: 100 },
+            default: &["5%"],
         },
         AxisInfo {
             name: "skew",

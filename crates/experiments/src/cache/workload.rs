@@ -66,7 +66,7 @@ impl CacheWorkload {
             "nothing" => AfterWrite::Nothing,
             word => return Err(internal(format!("cache-aside: no such axis value '{word}'"))),
         };
-        let writes = cell.number("writes")?;
+        let writes = cell.number("write-share")?;
         if cache.is_none() && after_write != AfterWrite::Invalidate {
             return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
         }

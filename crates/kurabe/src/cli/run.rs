@@ -135,7 +135,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
             format!("{} ({file}); or {}", axis.help, words.join(", "))
         }
-        AxisKind::Size { .. } | AxisKind::Count { .. } => axis.help.to_owned(),
+        AxisKind::Size { .. } | AxisKind::Count { .. } | AxisKind::Percent { .. } => axis.help.to_owned(),
     };
     let default = match axis.default {
         [] => "a closed loop".to_owned(),

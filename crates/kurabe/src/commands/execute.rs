@@ -140,8 +140,8 @@ pub(super) fn go_on(
     output: &Output,
 ) -> Result<Exit> {
     let Resumed { mut run, mut writer, .. } = resumed;
-    let further = super::settle::extend(&mut run, max_rounds)?;
-    if run.end.as_ref().is_some_and(|end| end.complete) && !further {
+    let further = super::settle::prolongs(&run, max_rounds)?;
+    if run.is_complete() && !further {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
         output.result(&report::terminal(&run, output));
         return Ok(exit::DONE);
@@ -184,6 +184,7 @@ pub(super) fn go_on(
     let resumption = Resumption {
         began: now(),
         trials_before: run.trials.len() as u64,
+        max_rounds,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         machine,
         targets: opened.records.clone(),

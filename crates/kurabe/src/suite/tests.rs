@@ -49,6 +49,32 @@ fn values_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() {
+    let read = |suite: &str, options: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.toml");
+        std::fs::write(&path, format!("experiment = 'session'\n{suite}")).unwrap();
+        let words =
+            ["kurabe", "run", "-f", path.to_str().unwrap()].into_iter().chain(options.iter().copied());
+        let matches = crate::cli::command().try_get_matches_from(words).unwrap();
+        let (_, matches) = matches.subcommand().unwrap();
+        Request::of_suite(&path, matches).and_then(|request| request.spec())
+    };
+    let second = 1_000_000_000;
+    let spec = read("duration = '1s'", &["--budget", "20s"]).unwrap();
+    assert_eq!((spec.duration_ns, spec.budget_ns), (None, Some(20 * second)));
+    let spec = read("requests = 100", &["--budget", "20s"]).unwrap();
+    assert!(spec.budget_ns == Some(20 * second) && spec.requests["read"] != 100, "{spec:?}");
+    let spec = read("budget = '20s'", &["--duration", "1s"]).unwrap();
+    assert_eq!((spec.duration_ns, spec.budget_ns), (Some(second), None));
+    assert!(read("", &["--duration", "1s", "--budget", "20s"]).is_err());
+    // Until settled the two go together: how long a trial takes, and how long the run.
+    let spec = read("duration = '1s'\nuntil = 'settled'", &["--budget", "20s"]).unwrap();
+    assert_eq!(spec.duration_ns, Some(second));
+    assert_eq!(spec.until.unwrap().budget_ns, Some(20 * second));
+}
+
+#[test]
 fn several_applications_are_one_target() {
     for (given, one) in [
         ("http://a:1,http://b:2", "http://a:1,b:2"),

@@ -148,7 +148,7 @@ fn trial(n: u32) -> TrialRecord {
 
 pub fn resumption(trials_before: u64) -> Resumption {
     let RunHeader { machine, targets, .. } = header("a", 100);
-    Resumption { began: 200, trials_before, kurabe: "0.2.0".into(), machine, targets }
+    Resumption { began: 200, trials_before, max_rounds: None, kurabe: "0.2.0".into(), machine, targets }
 }
 
 pub fn end(complete: bool) -> RunEnd {

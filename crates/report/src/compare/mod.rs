@@ -142,7 +142,7 @@ fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<String
 }
 
 fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comparisons: usize) -> Row {
-    let ratio = if a.status == Status::Ok && b.status == Status::Ok {
+    let ratio = if a.status == Status::Ok && b.status == Status::Ok && unfinished(first, second).is_none() {
         let figures = |cell: &CellFigures| cell.by_round.values().copied().collect::<Vec<f64>>();
         welch(&figures(b), &figures(a), comparisons)
     } else {
@@ -156,6 +156,7 @@ fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comp
         Some(Verdict::Indistinguishable) => VerdictResult::Indistinguishable,
         Some(Verdict::Open | Verdict::NotComparable { .. }) => VerdictResult::Open,
     };
+    let result = if unfinished(first, second).is_some() { VerdictResult::Open } else { result };
     let mut row = Row {
         target: a.target.clone(),
         axes: a.axes.clone(),
@@ -169,8 +170,16 @@ fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comp
         sentence: String::new(),
         shown: first.words.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
-    row.sentence = sentence(first, a, b, result, ratio);
+    row.sentence = match unfinished(first, second) {
+        Some(run) => format!("{}: not compared, since {run} is not complete.", what(first, a)),
+        None => sentence(first, a, b, result, ratio),
+    };
     row
+}
+
+/// A run that has not ended as planned: comparing it would be an analysis that was not planned.
+fn unfinished<'a>(first: &'a Summary, second: &'a Summary) -> Option<&'a str> {
+    [first, second].into_iter().find(|summary| !summary.complete).map(|summary| summary.run.as_str())
 }
 
 /// The ratio of two geometric means with the interval of Welch ("The generalization of 'Student's' problem when
@@ -210,6 +219,19 @@ fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
+/// The figures of a cell: `Reads on SQLite (1 kB)`.
+fn what(first: &Summary, cell: &CellFigures) -> String {
+    let words = &first.words;
+    let place: Vec<String> = words
+        .chart_axis()
+        .into_iter()
+        .chain(words.varying())
+        .filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)))
+        .collect();
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+    format!("{} on {}{place}", capital(&words.plural(&cell.operation)), words.targets[cell.target_index])
+}
+
 fn sentence(
     first: &Summary,
     a: &CellFigures,
@@ -217,16 +239,7 @@ fn sentence(
     result: VerdictResult,
     ratio: Option<PairedRatio>,
 ) -> String {
-    let words = &first.words;
-    let place: Vec<String> = words
-        .chart_axis()
-        .into_iter()
-        .chain(words.varying())
-        .filter_map(|axis| Some(axis.name_value(a.axes.get(&axis.name)?)))
-        .collect();
-    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-    let what =
-        format!("{} on {}{place}", capital(&words.plural(&a.operation)), words.targets[a.target_index]);
+    let what = what(first, a);
     match (result, ratio) {
         (VerdictResult::Faster, Some(ratio)) => format!("{what} are {}.", told(&ratio, "faster", "fast")),
         (VerdictResult::Slower, Some(ratio)) => {
@@ -251,6 +264,11 @@ fn summary(rows: &[Row], first: &Summary, second: &Summary) -> Vec<String> {
     let mut sentences = Vec::new();
     if rows.is_empty() {
         return vec!["The two runs have no figure in common.".to_owned()];
+    }
+    if let Some(run) = unfinished(first, second) {
+        return vec![format!(
+            "{run} is not complete: figures are shown, and nothing is compared before it is."
+        )];
     }
     let mut parts = vec![
         format!("{} are faster in the second", count(VerdictResult::Faster)),
