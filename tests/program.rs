@@ -127,6 +127,10 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+    assert!(
+        answer.out.contains("No verdicts yet: the next planned analysis is after 20 rounds"),
+        "{answer:?}"
+    );
     let kept = trials(&file);
     assert!(kept >= 5);
     let before = std::fs::read_to_string(&file).unwrap();

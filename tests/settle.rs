@@ -23,7 +23,7 @@ fn rounds(report: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn a_run_ends_at_a_look_or_at_the_most_rounds_and_may_go_on_from_there() {
+fn run_ends_at_an_analysis_or_at_the_most_rounds_and_may_go_on_from_there() {
     let place = Place::new();
     // Whatever the machine does meanwhile: a factor of two is hard to be off by.
     let wide = ["--until", "settled", "--margin", "100%", "--max-rounds", "60"];
@@ -31,8 +31,8 @@ fn a_run_ends_at_a_look_or_at_the_most_rounds_and_may_go_on_from_there() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     let made = rounds(&report);
-    let looks = [3, 5, 8, 12, 18, 27, 41, 60];
-    assert!(looks.contains(&made), "it ended after {made} rounds, at no look");
+    let analyses = [3, 5, 8, 12, 18, 27, 41, 60];
+    assert!(analyses.contains(&made), "it ended after {made} rounds, at no analysis");
     let settled = report["verdicts"].as_array().unwrap().iter().all(|verdict| verdict["settled"] == true);
     assert!(settled || made == 60, "{report}");
 
@@ -43,13 +43,13 @@ fn a_run_ends_at_a_look_or_at_the_most_rounds_and_may_go_on_from_there() {
     let report = place.run(&["report", "--format", "json"]).json();
     if rounds(&report) == 8 {
         assert!(answer.err.contains("8 rounds, the most that were allowed"), "{answer:?}");
-        assert!(report["scope"].as_str().unwrap().contains("looks after 3, 5 and 8 rounds"), "{report}");
+        assert!(report["scope"].as_str().unwrap().contains("analyses after 3, 5 and 8 rounds"), "{report}");
     } else {
         // A difference may really be there: one of two connections is always the first.
         assert!(report["verdicts"][0]["result"] != "indistinguishable", "{report}");
     }
 
-    // More rounds may follow, since all looks are paid for.
+    // More rounds may follow, since every analysis spends a share of its own.
     let resumed = place.run(&["resume", "last", "--max-rounds", "18"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();
@@ -66,7 +66,7 @@ fn a_run_of_fixed_rounds_cannot_be_prolonged() {
 }
 
 #[test]
-fn a_run_that_is_stopped_between_looks_keeps_its_trials_and_goes_on() {
+fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
     let place = Place::new();
     let until = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "12"];
     let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
@@ -80,6 +80,15 @@ fn a_run_that_is_stopped_between_looks_keeps_its_trials_and_goes_on() {
     assert_eq!(answer.code, Some(130), "{answer:?}");
     let kept = trials(&file);
     assert!(kept >= 8);
+    let shown = place.run(&["show", "last"]);
+    for text in [&answer.out, &shown.out] {
+        assert!(text.contains("No verdicts yet: the next planned analysis is after "), "{text}");
+        assert!(!text.contains("faster"), "{text}");
+    }
+    let report = place.run(&["report", "--format", "json"]).json();
+    assert!(report["verdicts"].as_array().unwrap().is_empty(), "{report}");
+    let next = report["next_analysis"].as_u64().unwrap();
+    assert!([2, 3, 5, 8, 12].contains(&next), "{report}");
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(trials(&file) >= kept);

@@ -84,7 +84,6 @@ pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<Strin
     Some(format!(
         "left out, so that trials are long enough within {budget}: {} (--budget {all}s measures all)",
         parts.join("; "),
-
     ))
 }
 
