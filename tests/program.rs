@@ -5,7 +5,7 @@ use kurabe_record::RunPath;
 use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials.
-const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--budget", "20s", "--rounds", "20"];
+const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
 /// A run that takes no time.
 const SHORT: [&str; 13] = [
     "run",
