@@ -56,7 +56,7 @@ fn the_first_round_is_watched_and_the_others_take_turns() {
             );
             let verified = cell["verified"].clone();
             assert!(
-                verified["reads"].as_u64().unwrap() + verified["writes"].as_u64().unwrap() > 0,
+                verified["answers"].as_u64().unwrap() + verified["writes"].as_u64().unwrap() > 0,
                 "{cell:#}"
             );
         }

@@ -24,7 +24,7 @@ fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     all.inspect(|cell| {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");
-        assert!(cell["verified"]["reads"].as_u64().unwrap() > 0, "{cell:#}");
+        assert!(cell["verified"]["answers"].as_u64().unwrap() > 0, "{cell:#}");
     })
     .collect()
 }

@@ -54,7 +54,7 @@ fn assert_verified(report: &Value) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         let verified = &cell["verified"];
         assert!(verified["writes"].as_u64().unwrap() > 0 && verified["mismatches"] == 0, "{cell:#}");
-        assert!(verified["reads"].as_u64().unwrap() > 0, "{cell:#}");
+        assert!(verified["answers"].as_u64().unwrap() > 0, "{cell:#}");
     }
 }
 
@@ -70,10 +70,7 @@ fn one_application_is_verified_page_by_page_and_both_tiers_are_seen() {
         assert!(answer.out.contains(part), "{part}: {}", answer.out);
     }
     let stopped = app.stop();
-    assert!(
-        stopped.code == Some(0) && stopped.err.contains("all of them counted on the server"),
-        "{stopped:?}"
-    );
+    assert!(stopped.code == Some(0) && stopped.err.contains("of them counted on the server"), "{stopped:?}");
 }
 
 #[test]

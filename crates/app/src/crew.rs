@@ -82,7 +82,8 @@ impl Office {
             let part = application.options.part;
             // Those of the other applications are other clients of the same data.
             let index = index + (part.number - 1) * count;
-            let client = Client { index, count: count * part.of, seed: seed.wrapping_add(index as u64) };
+            let client =
+                Client { index, count: count * part.of, seed: seed.wrapping_add(index as u64), trial: 1 };
             Seat::new(client, catalogue.pages.len())
         };
         let seats = Seats { free: Mutex::new((0..count).map(seat).collect()), freed: Condvar::new() };

@@ -5,6 +5,7 @@ use crate::driver::{Capability, Namespace, Session};
 use crate::error::{Error, Result};
 use crate::figure::Figure;
 use crate::operation::Operation;
+use crate::verification::Verification;
 use std::time::Duration;
 
 /// A question about databases, with what is varied to answer it.
@@ -157,6 +158,13 @@ pub trait Workload: Send + Sync {
         true
     }
 
+    /// How many transactions of this operation one trial may have, where each changes a record that no other of the trial
+    /// changes, so that every change can be read back; `None` where they never run out of records.
+    fn capacity(&self, operation: &str) -> Option<Capacity> {
+        let _ = operation;
+        None
+    }
+
     /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
     /// and its service time is that of them all.
     fn pipeline(&self) -> u64 {
@@ -212,12 +220,12 @@ pub trait Workload: Send + Sync {
     /// Where the client's buffers cannot be made.
     fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>>;
 
-    /// Checks on the server, after a trial, that what the clients were told is true: counts what was written,
-    /// reads back a sample. Not measured. `done` holds each client's transactions, warm-up included.
+    /// Checks on the server, after a trial, that what the clients were told is true: reads back what they wrote, and has the
+    /// server count it where it can. Not measured. `done` holds each client's transactions, warm-up included.
     ///
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked>;
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification>;
 
     /// Figures of the trial that [`Workload::after`] has just checked which not every trial has.
     fn figures(&self) -> Vec<Figure> {
@@ -235,6 +243,30 @@ pub enum Footprint {
     Clients,
 }
 
+/// How many transactions one trial may have where each record is changed at most once.
+///
+/// Records are dealt out to clients in turn: of n records and c clients, each has n/c, and the first n mod c have one more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Records that a trial may change.
+    pub records: u64,
+    /// Requests for each record: 20 where one request in 20 changes one.
+    pub requests_per_record: u64,
+}
+
+impl Capacity {
+    /// Requests that a client may make in one trial, warm-up included.
+    pub fn of_client(&self, index: usize, count: usize) -> u64 {
+        share(self.records, index, count).saturating_mul(self.requests_per_record)
+    }
+}
+
+/// The part of `n` that falls to a client where it is dealt out in turn.
+pub fn share(n: u64, index: usize, count: usize) -> u64 {
+    let count = count.max(1) as u64;
+    n / count + u64::from((index as u64) < n % count)
+}
+
 /// Which client a transaction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
@@ -244,6 +276,18 @@ pub struct Client {
     pub count: usize,
     /// Seeds what it draws: differs between rounds, cells, operations and clients; equal between targets.
     pub seed: u64,
+    /// The number of its trial, from 1. It goes up from trial to trial on the same data.
+    pub trial: u64,
+}
+
+impl Client {
+    /// The version before the first that this client writes. A record has a higher version in each later trial, so that no
+    /// write repeats what is there already, and one that never happened cannot be taken for one that did.
+    pub fn base_version(&self) -> u64 {
+        /// More than the transactions of any client.
+        const VERSIONS: u64 = 1 << 32;
+        self.trial * VERSIONS
+    }
 }
 
 /// What a client completed in a trial, warm-up included.
@@ -255,18 +299,6 @@ pub struct Done {
     pub completed: u64,
     /// Rows that the server acknowledged to have added ([`Transaction::rows_written`]).
     pub rows_written: u64,
-}
-
-/// What the check after a trial found, all of it right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// Writes that the server counted, which is as many as were acknowledged.
-    pub writes_counted: u64,
-    /// Answers to reads within transactions that write, each compared byte for byte as it came. Those of transactions that
-    /// only read are counted without being told of.
-    pub answers_compared: u64,
-    /// Records read back and compared byte for byte.
-    pub records_read_back: u64,
 }
 
 /// One client's unit of application work. The engine calls `attach`, then `draw`, `run` and `check` in turn.

@@ -26,6 +26,7 @@ pub mod secret;
 pub mod target;
 pub mod units;
 pub mod value;
+pub mod verification;
 pub mod witness;
 
 pub use error::{Error, ErrorKind, Result};

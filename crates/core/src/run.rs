@@ -10,6 +10,7 @@ use crate::facts::ServerFacts;
 use crate::figure::Figure;
 use crate::load::Arrivals;
 use crate::observation::Observation;
+use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -270,10 +271,13 @@ pub struct Measurement {
     /// Median time of one check of an answer, in nanoseconds, from one in 64 of them: a sample that the scheduler
     /// interrupted would make nonsense of a mean.
     pub verify_ns_per_op: f64,
-    /// Answers compared with what they must be, byte for byte, warm-up included.
-    pub reads_verified: u64,
-    /// Writes that the server counted after the trial, warm-up included.
-    pub writes_verified: u64,
+    /// What was proven of its answers and writes, warm-up included; `None` in files of versions that did not say how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verification>,
+    /// How many records a trial may change, where this one ended because it had changed each of them once; `None`, and
+    /// not written, where its requests or its time ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exhausted: Option<u64>,
     /// Time to prepare the trial and to check it afterwards, in nanoseconds.
     pub around_ns: u64,
     /// What client, server and machine did meanwhile; `None` where nobody looked, as in older files.

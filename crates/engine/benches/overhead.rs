@@ -46,6 +46,7 @@ fn row(payload: &str, operation: &str) {
                 options: &ConnectOptions::default(),
                 workload: &*workload,
                 operation,
+                number: run as u64 + 1,
                 // Writes are kept: not so many that memory is what is measured.
                 pace: Pace::Closed,
                 stop: Stop {
@@ -79,7 +80,8 @@ fn row(payload: &str, operation: &str) {
 fn answer(target: &Target, workload: &dyn Workload) -> f64 {
     const READS: u32 = 20_000;
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
-    let mut transaction = workload.transaction("read", Client { index: 0, count: 1, seed: 5 }).unwrap();
+    let mut transaction =
+        workload.transaction("read", Client { index: 0, count: 1, seed: 5, trial: 1 }).unwrap();
     transaction.attach(&mut *session).unwrap();
     let mut best = f64::MAX;
     for _ in 0..RUNS {

@@ -28,8 +28,10 @@ const TIMED_CHECKS: u64 = 64;
 const TELL: Duration = Duration::from_millis(50);
 /// Warm-up is a twentieth of the client's requests, at least one …
 const WARMUP_PART: u64 = 20;
-/// … and at most a tenth of the time that the trial may take.
+/// … and at most a tenth of the time that the trial may take, …
 const WARMUP_TIME_PART: u32 = 10;
+/// … and of the records that it may change, where the measured phase could need them all.
+const WARMUP_CAPACITY_PART: u64 = 10;
 
 /// What all clients of a trial share.
 pub(crate) struct Shared<'a> {
@@ -81,6 +83,8 @@ pub(crate) struct Outcome {
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) retries: u64,
+    /// Whether it ended the trial, having changed each of its records.
+    pub(crate) exhausted: bool,
     pub(crate) error: Option<Error>,
 }
 
@@ -99,8 +103,28 @@ pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     pub(crate) transaction: Box<dyn Transaction>,
     session: Option<Box<dyn Session>>,
-    quota: Option<u64>,
+    limits: Limits,
     pub(crate) outcome: Outcome,
+}
+
+/// What ends a client's part of a trial, beside its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Requests of the measured phase; `None`: as many as there is time for.
+    pub(crate) requests: Option<u64>,
+    /// Requests that it has records for, warm-up included.
+    pub(crate) capacity: u64,
+}
+
+impl Limits {
+    /// Requests that it may warm up with: what the measured phase leaves, or else a small part.
+    fn warmup(&self, pipeline: u64) -> u64 {
+        let measured = self.requests.map(|requests| requests.next_multiple_of(pipeline));
+        match measured {
+            Some(measured) if measured < self.capacity => self.capacity - measured,
+            _ => self.capacity / WARMUP_CAPACITY_PART,
+        }
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -108,7 +132,7 @@ impl<'a> Worker<'a> {
         shared: &'a Shared<'a>,
         client: Client,
         transaction: Box<dyn Transaction>,
-        quota: Option<u64>,
+        limits: Limits,
     ) -> Self {
         let done = Done { client, completed: 0, rows_written: 0 };
         let outcome = Outcome {
@@ -125,9 +149,10 @@ impl<'a> Worker<'a> {
             parts: Parts::default(),
             paced: None,
             retries: 0,
+            exhausted: false,
             error: None,
         };
-        Self { shared, transaction, session: None, quota, outcome }
+        Self { shared, transaction, session: None, limits, outcome }
     }
 
     /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
@@ -185,11 +210,15 @@ impl<'a> Worker<'a> {
 
     /// Warms up as a closed loop does.
     fn warm_up(&mut self) -> Result<()> {
-        let most = self.quota.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
+        let most = self.limits.requests.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
+        let capacity = self.limits.warmup(self.shared.pipeline);
         let began = Instant::now();
         let until = self.shared.duration.map(|duration| began + duration / WARMUP_TIME_PART);
         let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
-        while (self.outcome.warmup < most || began.elapsed() < least) && !self.stopped() {
+        while (self.outcome.warmup < most || began.elapsed() < least)
+            && self.outcome.warmup.saturating_add(self.shared.pipeline) <= capacity
+            && !self.stopped()
+        {
             self.transaction.draw();
             self.transact()?;
             self.transaction.check()?;
@@ -286,19 +315,32 @@ impl<'a> Worker<'a> {
 
     fn ended(&self) -> bool {
         let early = self.shared.least.is_some_and(|least| self.outcome.elapsed < least);
-        self.outcome.offered >= self.quota.unwrap_or(u64::MAX) && !early || self.stopped()
+        self.outcome.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
+    }
+
+    /// Whether there is no record left for another transaction.
+    #[inline]
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let made = self.outcome.warmup + self.outcome.offered;
+        made.saturating_add(self.shared.pipeline) > self.limits.capacity
     }
 
     fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
         let mut ended = Tick::now();
         let deadline = time.map(|time| ended + time);
         let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
-        let quota = self.quota.unwrap_or(u64::MAX);
+        let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
         let mut told = (ended, self.outcome.completed);
         self.outcome.curve.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
         while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
+            if self.is_exhausted() {
+                // All end here: fewer clients would be another load.
+                self.outcome.exhausted = true;
+                self.shared.stop.store(true, Ordering::Relaxed);
+                break;
+            }
             self.transaction.draw();
             self.outcome.offered += pipeline;
             let began = Tick::now();

@@ -16,6 +16,8 @@ pub struct House {
     slot: usize,
     /// The data that has been loaded ([`Workload::data`](kurabe_core::experiment::Workload::data)).
     pub(crate) loaded: HashSet<String>,
+    /// Trials made on this data so far.
+    trials: u64,
 }
 
 impl House {
@@ -41,7 +43,7 @@ impl House {
 
     fn within(namespace: Box<dyn Namespace>, target: &Target, slot: usize, slots: usize) -> Result<Self> {
         let session = target.driver.connect(&ConnectOptions::default())?;
-        let mut house = Self { namespace, session, slot, loaded: HashSet::new() };
+        let mut house = Self { namespace, session, slot, loaded: HashSet::new(), trials: 0 };
         // Whether collections may be made here is better known now than after an hour.
         let probe = Collection::new(
             format!("{NAMESPACE_PREFIX}{slot}_probe"),
@@ -54,6 +56,12 @@ impl House {
         let old = |of: Option<usize>| slots < usize::MAX && target.claims && of.is_none_or(|of| of >= slots);
         house.remove(|of| of == Some(slot) || old(of))?;
         Ok(house)
+    }
+
+    /// The number of the next trial on this data, from 1.
+    pub(crate) fn next_trial(&mut self) -> u64 {
+        self.trials += 1;
+        self.trials
     }
 
     /// Opens the namespaces of all targets of a run on which anything is measured.

@@ -72,7 +72,7 @@ impl Worker<'_> {
         let start = Tick::now() + start.saturating_duration_since(Instant::now());
         let end = warmup.schedule.due_until();
         let mut paced = Paced::new();
-        while !self.stopped() {
+        while !self.stopped() && !self.is_exhausted() {
             let Some(due) = warmup.schedule.take() else { break };
             let Some(began) = self.wait_until(start, due, end, &warmup.schedule, &mut paced) else { break };
             if began > end {
@@ -92,7 +92,8 @@ impl Worker<'_> {
         let last_begin = schedule.last_begin();
         let mut told = (Tick::now(), 0);
         let mut drawn = false;
-        while !self.stopped() {
+        // One that has no record left leaves what is due to the others, which have more than is due in all.
+        while !self.stopped() && !self.is_exhausted() {
             if !drawn {
                 self.transaction.draw();
                 drawn = true;

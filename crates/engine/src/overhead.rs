@@ -70,6 +70,7 @@ pub fn measure(
                 options: &ConnectOptions::default(),
                 workload: &*workload,
                 operation,
+                number: house.next_trial(),
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
                 pace: Pace::Closed,
                 seed: spec.seed,
@@ -79,7 +80,9 @@ pub fn measure(
                 sides: None,
             };
             let measured = trial
-                .run(|done| workload.after(operation.name, &mut *house.session, done))
+                .run(|done| {
+                    workload.after(operation.name, &mut cancellable(&mut *house.session, cancel), done)
+                })
                 .map_err(|failure| match failure.error.kind() {
                     ErrorKind::Interrupted => failure.error,
                     _ => failure.error.context("measuring the tool itself on null"),

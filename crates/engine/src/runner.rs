@@ -367,6 +367,7 @@ impl Runner<'_> {
         let seed = self.draw_seed(round, cell, operation, rerun);
         let mut probes = 0;
         let mut made = |pace: Pace, stop: Stop| {
+            let number = house.next_trial();
             workload.before(
                 operation.name,
                 &mut *house.namespace,
@@ -378,6 +379,7 @@ impl Runner<'_> {
                 options: &ConnectOptions::default(),
                 workload: &*workload,
                 operation,
+                number,
                 stop,
                 pace,
                 seed: seed.of_probe(probes),
@@ -387,7 +389,9 @@ impl Runner<'_> {
                 sides: self.sides,
             };
             probes += 1;
-            trial.run(|done| workload.after(operation.name, &mut *house.session, done))
+            trial.run(|done| {
+                workload.after(operation.name, &mut cancellable(&mut *house.session, self.cancel), done)
+            })
         };
         let stop = plan::stop(self.spec, operation);
         let arrivals = self.spec.arrivals.unwrap_or_default();

@@ -1,5 +1,6 @@
 //! When the transactions of an open loop are due: one schedule, from which all clients of a trial take in turn.
 
+use kurabe_core::experiment::Capacity;
 use kurabe_core::load::Arrivals;
 use kurabe_stats::rng::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) time: Duration,
     /// The most that are due, whatever the time.
     pub(crate) most: u64,
+    /// Whether `most` is what there are records for: less than the time and the requests of the trial would make due.
+    pub(crate) is_cut: bool,
     pub(crate) seed: u64,
 }
 
@@ -34,9 +37,18 @@ pub(crate) struct Schedule {
     gap: f64,
     end: f64,
     most: u64,
+    is_cut: bool,
     state: Mutex<State>,
     /// Clients that stand ready: each holds a transaction that it has not begun yet.
     ready: AtomicUsize,
+}
+
+/// How many requests of an open loop there are records for. Clients take from one schedule, so that one may have to make
+/// more of them than another; and they have warmed up before.
+pub(crate) fn capacity(capacity: &Capacity, clients: usize) -> u64 {
+    // A warm-up takes three tenths of the time at most.
+    let all = capacity.records.saturating_mul(capacity.requests_per_record) / 13 * 10;
+    if clients > 1 { all / 2 } else { all }
 }
 
 struct State {
@@ -100,6 +112,7 @@ impl Schedule {
             gap,
             end: plan.time.as_nanos() as f64,
             most: plan.most,
+            is_cut: plan.is_cut,
             state: Mutex::new(State {
                 taken: 0,
                 over: false,
@@ -130,6 +143,11 @@ impl Schedule {
         }
         state.taken += 1;
         Some(due as u64)
+    }
+
+    /// Whether it ends before its time and its requests, since there are no more records to change.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Counts the calling client among those that stand ready, until the answer is dropped.
@@ -179,7 +197,14 @@ mod tests {
     use super::*;
 
     fn schedule(arrivals: Arrivals, rate: f64, seconds: u64, most: u64) -> Schedule {
-        Schedule::new(&Plan { rate, arrivals, time: Duration::from_secs(seconds), most, seed: 7 })
+        Schedule::new(&Plan {
+            rate,
+            arrivals,
+            time: Duration::from_secs(seconds),
+            most,
+            is_cut: false,
+            seed: 7,
+        })
     }
 
     fn all(schedule: &Schedule) -> Vec<u64> {
@@ -261,6 +286,7 @@ mod tests {
             arrivals: Arrivals::Even,
             time: Duration::from_secs(10),
             most: u64::MAX,
+            is_cut: false,
             seed: 7,
         };
         let count = |plan: Plan, clients| all(&Schedule::new(&plan.warm_up(clients, 1))).len();

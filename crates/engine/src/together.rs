@@ -16,7 +16,7 @@ use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ const CLIENTS: usize = 64;
 /// One of the trials that are made in turns.
 struct Member {
     place: Place,
-    made: Result<Box<dyn Workload>, Failure>,
+    /// Its work, and its number among the trials on its data.
+    made: Result<(Box<dyn Workload>, u64), Failure>,
 }
 
 /// Gives a trial's seat up, however the trial ends.
@@ -111,17 +112,18 @@ impl Runner<'_> {
                     &mut cancellable(&mut *house.session, self.cancel),
                 )?;
                 house.session.settle()?;
-                Ok(workload)
+                Ok((workload, house.next_trial()))
             }));
             let made = made.unwrap_or_else(|panic| Err(panicked("the trial", &*panic)));
             members.push(Member { place, made: made.map_err(Failure::from) });
         }
         let options = ConnectOptions::default();
-        let trial = |workload, (cell, operation): Place| Trial {
+        let trial = |workload, number, (cell, operation): Place| Trial {
             driver: &*self.targets[self.cells[cell].target].driver,
             options: &options,
             workload,
             operation: operations[operation],
+            number,
             stop: plan::stop(self.spec, operations[operation]),
             pace: Pace::Closed,
             seed: self.draw_seed(round, &self.cells[cell], operations[operation], false).of_probe(0),
@@ -133,14 +135,17 @@ impl Runner<'_> {
         };
         let trials: Vec<Result<Trial<'_>, Failure>> = members
             .iter()
-            .map(|member| Ok(trial(&**member.made.as_ref().map_err(Failure::clone)?, member.place)))
+            .map(|member| {
+                let (workload, number) = member.made.as_ref().map_err(Failure::clone)?;
+                Ok(trial(&**workload, *number, member.place))
+            })
             .collect();
         let time = plan::stop(self.spec, operations[group[0].1]).duration;
         let played = self.play(&trials, time, mix(self.spec.seed, u64::from(round)));
         let mut outcomes = Vec::with_capacity(group.len());
         for ((trial, played), place) in trials.iter().zip(played).zip(group) {
             let house = &mut houses[self.slot(&self.cells[place.0])];
-            let judged = played.and_then(|(played, had)| judge(trial, played, had, house));
+            let judged = played.and_then(|(played, had)| judge(trial, played, had, house, self.cancel));
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push(outcome);
         }
@@ -204,12 +209,13 @@ fn judge(
     played: Played,
     had: Had,
     house: &mut Option<House>,
+    cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let house = house.as_mut().ok_or_else(homeless)?;
     let judged = catch_unwind(AssertUnwindSafe(|| {
         trial.judge(played, Some(had), |done| {
-            trial.workload.after(trial.operation.name, &mut *house.session, done)
+            trial.workload.after(trial.operation.name, &mut cancellable(&mut *house.session, cancel), done)
         })
     }));
     judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))

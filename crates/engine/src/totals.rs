@@ -25,6 +25,8 @@ pub(crate) struct Totals {
     pub(crate) clients: Vec<(Curve, (u64, u64))>,
     pub(crate) parts: Parts,
     pub(crate) paced: Paced,
+    /// Whether a client ended the trial, having changed each of its records.
+    pub(crate) exhausted: bool,
     pub(crate) error: Option<Error>,
 }
 
@@ -45,6 +47,7 @@ impl Totals {
             clients: Vec::new(),
             parts: Parts::default(),
             paced: Paced::new(),
+            exhausted: false,
             error: None,
         };
         for outcome in outcomes {
@@ -54,6 +57,7 @@ impl Totals {
             sum.completed += outcome.completed;
             sum.failed += outcome.failed;
             sum.retries += outcome.retries;
+            sum.exhausted |= outcome.exhausted;
             sum.service.merge(&outcome.service);
             sum.checks.merge(&outcome.checks);
             sum.connections.merge(&outcome.connections);

@@ -1,7 +1,7 @@
 //! One trial: one operation of one cell, from making ready to the check on the server.
 
 use crate::asking::Asking;
-use crate::client::{Outcome as ClientOutcome, Shared, Worker};
+use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::curve;
 use crate::footprint::Asked;
@@ -15,11 +15,14 @@ use crate::totals::Totals;
 use crate::turns::{Had, Seat};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::experiment::{Checked, Client, Done, Footprint, OperationInfo, Stop, Transaction, Workload};
+use kurabe_core::experiment::{
+    Capacity, Client, Done, Footprint, OperationInfo, Stop, Transaction, Workload, share,
+};
 use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::run::{Measurement, OpenLoop};
+use kurabe_core::verification::Verification;
 use kurabe_core::witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -50,6 +53,8 @@ pub struct Trial<'a> {
     pub workload: &'a dyn Workload,
     /// Which operation of it.
     pub operation: &'a OperationInfo,
+    /// Its number among the trials on this data, from 1.
+    pub number: u64,
     /// When the measured phase ends.
     pub stop: Stop,
     /// How load is offered.
@@ -102,7 +107,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Any error of any client, and any mismatch: then the trial has no figures.
-    pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Checked>) -> Result<Measurement, Failure> {
+    pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Verification>) -> Result<Measurement, Failure> {
         self.judge(self.play(None)?, None, check)
     }
 
@@ -158,7 +163,7 @@ impl Trial<'_> {
         &self,
         played: Played,
         had: Option<Had>,
-        check: impl FnOnce(&[Done]) -> Result<Checked>,
+        check: impl FnOnce(&[Done]) -> Result<Verification>,
     ) -> Result<Measurement, Failure> {
         let Played { ended: Ended { outcomes, cpu, observed, footprint }, schedule } = played;
         let totals = Totals::of(outcomes);
@@ -177,7 +182,11 @@ impl Trial<'_> {
         }
         // A client that failed says more than a server that could not be seen.
         let footprint = footprint?;
-        let checked = check(&totals.done)?;
+        let mut verified = check(&totals.done)?;
+        if !self.operation.writes && self.workload.verifies_reads() {
+            verified.answers += totals.completed + totals.warmup;
+        }
+        let exhausted = totals.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
         let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, totals.completed));
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
         let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
@@ -200,13 +209,8 @@ impl Trial<'_> {
             service: totals.service,
             open,
             verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
-            reads_verified: if self.operation.writes || !self.workload.verifies_reads() {
-                0
-            } else {
-                totals.completed + totals.warmup
-            } + checked.answers_compared
-                + checked.records_read_back,
-            writes_verified: checked.writes_counted,
+            verified: Some(verified),
+            exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             around_ns: 0,
             observed: observed.map(Box::new),
             // The time of a curve knows no turns.
@@ -237,7 +241,15 @@ impl Trial<'_> {
             (None, Some(most)) => (Duration::from_secs_f64(most as f64 / rate), most),
             (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop without an end")),
         };
-        Ok(Some(schedule::Plan { rate, arrivals, time, most, seed: mix(self.seed, ARRIVALS) }))
+        let capacity = self.capacity().map(|capacity| schedule::capacity(&capacity, self.workload.clients()));
+        let due = (rate * time.as_secs_f64()).min(most as f64);
+        let cut = capacity.filter(|capacity| (*capacity as f64) < due);
+        let (most, is_cut) = (cut.unwrap_or(most), cut.is_some());
+        Ok(Some(schedule::Plan { rate, arrivals, time, most, is_cut, seed: mix(self.seed, ARRIVALS) }))
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        self.workload.capacity(self.operation.name)
     }
 
     /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.
@@ -248,17 +260,20 @@ impl Trial<'_> {
         count: usize,
     ) -> (Vec<ScopedJoinHandle<'scope, Result<ClientOutcome>>>, Option<Error>) {
         let mut threads = Vec::with_capacity(count);
+        let capacity = self.capacity();
         for index in 0..count {
-            let client = Client { index, count, seed: mix(self.seed, index as u64) };
-            let share = |n: u64| n / count as u64 + u64::from((index as u64) < n % count as u64);
-            let quota = self.stop.requests.map(share);
+            let client = Client { index, count, seed: mix(self.seed, index as u64), trial: self.number };
+            let limits = Limits {
+                requests: self.stop.requests.map(|requests| share(requests, index, count)),
+                capacity: capacity.map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
+            };
             let no_thread =
                 |why| Error::new(ErrorKind::Limit, format!("client {index} of {count} got no thread: {why}"));
             let started = self.workload.transaction(self.operation.name, client).and_then(|transaction| {
                 thread::Builder::new()
                     .name(format!("client-{index}"))
                     .stack_size(STACK)
-                    .spawn_scoped(scope, move || guarded(shared, client, quota, transaction))
+                    .spawn_scoped(scope, move || guarded(shared, client, limits, transaction))
                     .map_err(no_thread)
             });
             match started {
@@ -365,10 +380,10 @@ struct Ended {
 fn guarded(
     shared: &Shared<'_>,
     client: Client,
-    quota: Option<u64>,
+    limits: Limits,
     transaction: Box<dyn Transaction>,
 ) -> Result<ClientOutcome> {
-    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, quota).run())).map_err(
+    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);
             // Whether it had reported is not known; one report too many only opens the gate for clients that stop, and one

@@ -22,7 +22,8 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let mut house = House::open(&target, 0, 1, "test").unwrap();
     workload.load(&mut *house.namespace, &mut *house.session).unwrap();
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
-    let mut transaction = workload.transaction("read", Client { index: 0, count: 1, seed: 3 }).unwrap();
+    let mut transaction =
+        workload.transaction("read", Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();
     transaction.attach(&mut *session).unwrap();
     let mut histogram = Histogram::new();
     let mut work = |times: u64| {

@@ -88,6 +88,7 @@ fn measure_until(
         options: &ConnectOptions::default(),
         workload: &*workload,
         operation: &info.operations[0],
+        number: 1,
         stop,
         pace,
         seed: 3,

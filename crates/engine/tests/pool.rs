@@ -97,6 +97,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         options: &ConnectOptions::default(),
         workload: &*workload,
         operation: &info.operations[0],
+        number: 1,
         stop: Stop { requests: Some(400), ..Stop::default() },
         pace: Pace::Closed,
         seed: 7,
@@ -105,7 +106,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };
-    (trial.run(|_| Ok(kurabe_core::experiment::Checked::default())), counts)
+    (trial.run(|_| Ok(kurabe_core::verification::Verification::default())), counts)
 }
 
 #[test]

@@ -15,8 +15,6 @@ pub(crate) const PARAMETERS: u64 = 800;
 pub(crate) const REQUEST_BYTES: u64 = 100_000;
 /// Rows that the load commits at once, where the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
-/// Of the rows that a trial changed or added, and of those that were loaded, about so many are read back.
-const READ_BACK: usize = 1_000;
 
 /// The value of a field of a row; text and bytes stand in the buffer that its maker was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,13 +172,6 @@ pub(crate) fn text(data: &[u8]) -> Result<Value<'_>> {
     text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is no text"))
 }
 
-/// About [`READ_BACK`] of them, evenly, the first and the last among them.
-pub(crate) fn sample<T>(all: &[T]) -> impl Iterator<Item = &T> {
-    let step = (all.len() / READ_BACK).max(1);
-    let last = all.len().checked_sub(1).filter(|last| last % step != 0).map(|last| &all[last]);
-    all.iter().step_by(step).chain(last)
-}
-
 /// Prepares it; `None` where the database has no such operation.
 pub(crate) fn prepare_if_supported(
     session: &mut dyn Session,
@@ -190,20 +181,5 @@ pub(crate) fn prepare_if_supported(
         Ok(prepared) => Ok(Some(prepared)),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_holds_the_first_and_the_last() {
-        for length in [0, 1, 2, 999, 1_000, 1_001, 2_500, 100_000] {
-            let all: Vec<usize> = (0..length).collect();
-            let picked: Vec<usize> = sample(&all).copied().collect();
-            assert_eq!((picked.first(), picked.last()), (all.first(), all.last()));
-            assert!(picked.len() <= 2 * READ_BACK && picked.is_sorted_by(|a, b| a < b));
-        }
     }
 }

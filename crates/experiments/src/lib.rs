@@ -17,6 +17,7 @@ mod kv;
 mod parameters;
 pub mod pieces;
 mod point;
+mod readback;
 pub mod registry;
 mod session;
 mod statement;

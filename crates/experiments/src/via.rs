@@ -2,13 +2,12 @@
 //! compared with what it must be. Here is what all such experiments share: what is asked before a trial, and how the
 //! application is held to what it acknowledged.
 
+use crate::axes;
 use crate::count::{self, COUNT};
-use crate::{axes, fill};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{
-    Checked, Client, Demand, Done, ExperimentInfo, NeededSetting, Transaction, Workload,
-};
+use kurabe_core::experiment::{Client, Demand, Done, ExperimentInfo, NeededSetting, Transaction, Workload};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +48,7 @@ pub(crate) trait Pages: Send + Sync {
         data: &Self::Data,
         told: Self::Told,
         added: &Added,
-    ) -> Result<Checked>;
+    ) -> Result<Verification>;
 }
 
 /// What a transaction of a trial is given.
@@ -69,9 +68,9 @@ pub(crate) struct Added {
 }
 
 impl Added {
-    /// Holds the application to their number: they have so many `different` keys, and so many more are counted. Gives whether
-    /// they are; where it does not count, each is to be asked for. `what` rows and their keys are called, in the plural.
-    pub(crate) fn hold(&self, session: &mut dyn Session, what: [&str; 2], different: usize) -> Result<bool> {
+    /// Holds the application to their number: they have so many `different` keys, and so many more are counted. Gives how many
+    /// were counted: none where it does not count. `what` rows and their keys are called, in the plural.
+    pub(crate) fn hold(&self, session: &mut dyn Session, what: [&str; 2], different: usize) -> Result<u64> {
         let (added, [rows, keys]) = (self.rows, what);
         if different as u64 != added {
             return Err(Error::mismatch(format!(
@@ -79,21 +78,15 @@ impl Added {
             )));
         }
         let (Some(before), Some(now)) = (self.before, count::ask(session, &self.page)?) else {
-            return Ok(false);
+            return Ok(0);
         };
         if now.checked_sub(before) != Some(added) {
             return Err(Error::mismatch(format!(
                 "{added} {rows} were acknowledged; the application counted {before} before the trial and {now} after it"
             )));
         }
-        Ok(true)
+        Ok(added)
     }
-}
-
-/// Of rows that were counted a sample is asked for, of others each.
-pub(crate) fn to_read<T>(rows: &[T], counted: bool) -> impl Iterator<Item = &T> {
-    let (some, all) = if counted { (rows, &rows[..0]) } else { (&rows[..0], rows) };
-    fill::sample(some).chain(all)
 }
 
 /// The path of an experiment's page.
@@ -213,9 +206,9 @@ impl<P: Pages> Workload for ViaWorkload<P> {
         self.pages.transaction(operation, client, trial)
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
         if !self.writes(operation) {
-            return Ok(Checked::default());
+            return Ok(Verification::default());
         }
         let Found { data, counted } = lock(&self.found).take().ok_or_else(not_asked)?;
         let told = std::mem::take(&mut *lock(&self.told));

@@ -22,8 +22,11 @@ const FIGURES: &[&str] = &[
     "client_cpu_us_per_op",
     "verify_ns_per_op",
     "overhead_ns_per_op",
-    "reads_verified",
-    "writes_verified",
+    "verified",
+    "answers_compared",
+    "writes_acknowledged",
+    "writes_counted",
+    "records_read_back",
     "mismatches",
     "failed_operations",
     "retries",
@@ -94,8 +97,9 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         number(cell.client_cpu_us_per_op),
         number(cell.verify_ns_per_op),
         number(cell.overhead_ns_per_op),
-        cell.verified.reads.to_string(),
-        cell.verified.writes.to_string(),
+    ]);
+    row.extend(verified(cell));
+    row.extend([
         cell.verified.mismatches.to_string(),
         cell.failed_operations.to_string(),
         cell.retries.to_string(),
@@ -128,6 +132,14 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
     row.push(whole(counter(Meter::LockWaits).map(|counter| counter.total)));
     row.push(number(cell.server_cpu_us_per_op));
     row
+}
+
+/// How the cell was verified, and the numbers behind that.
+fn verified(cell: &CellFigures) -> [String; 5] {
+    let Some(proven) = cell.verified.proven else { return Default::default() };
+    let numbers = [proven.answers, proven.writes, proven.counted, proven.read_back].map(|n| n.to_string());
+    let [answers, writes, counted, read_back] = numbers;
+    [proven.how().name().to_owned(), answers, writes, counted, read_back]
 }
 
 /// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop

@@ -2,6 +2,7 @@
 
 use crate::attribution;
 use crate::engine;
+use crate::proof;
 use crate::steady;
 use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
@@ -9,6 +10,7 @@ use kurabe_core::figure::Figure;
 use kurabe_core::load::Load;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
+use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, IntervalSettings, interval_of_median, mix};
 use std::collections::BTreeMap;
 
@@ -63,7 +65,7 @@ fn of_cell(
         verify_ns_per_op: None,
         verify_share: None,
         overhead_ns_per_op: overhead_of(&run.header.overhead, cell, operation),
-        verified: Verified::default(),
+        verified: Verified { proven: Some(Verification::default()), mismatches: 0 },
         failed_operations: 0,
         retries: 0,
         durability: facts.and_then(|facts| facts.durability),
@@ -92,10 +94,7 @@ fn of_cell(
             Outcome::Failed { .. } => None,
         })
         .collect();
-    for measurement in measured.values() {
-        figures.verified.reads += measurement.reads_verified;
-        figures.verified.writes += measurement.writes_verified;
-    }
+    figures.verified.proven = proof::sum(measured.values().map(|measurement| &measurement.verified));
     if let Some(reason) = failure(rounds, &measured, &mut figures.verified.mismatches) {
         figures.status = Status::Failed;
         figures.reason = Some(reason);

@@ -26,6 +26,7 @@ mod leave_out;
 mod noise;
 mod overview;
 mod phrase;
+mod proof;
 mod published;
 mod publishing;
 mod ranking;
@@ -47,5 +48,6 @@ pub mod markdown;
 pub mod terminal;
 
 pub use analysis::analyse;
+pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;

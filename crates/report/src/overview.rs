@@ -3,6 +3,7 @@
 use crate::bounds;
 use crate::format::{capital, figure, list, micros};
 use crate::phrase::rounds;
+use crate::proof;
 use crate::settling::Rule;
 use crate::steady;
 use crate::summary::{CellFigures, Status, TargetSummary};
@@ -91,6 +92,7 @@ pub(crate) fn notes(
         let answers = if wrong == 1 { "1 answer was" } else { &format!("{wrong} answers were") };
         notes.push(format!("{answers} wrong."));
     }
+    notes.extend(proof::exhausted(run, words));
     notes.extend(open_loop(words, cells));
     notes.extend(steady::notes(words, cells));
     notes.extend(bounds::suspects(words, cells));

@@ -9,6 +9,7 @@ use kurabe_core::facts::Setting;
 use kurabe_core::figure::Figure;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_core::verification::Verification;
 use kurabe_core::witness::{Doing, Meter, Reach};
 use kurabe_stats::Histogram;
 use serde::Serialize;
@@ -348,10 +349,9 @@ pub struct Latency {
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Answers compared byte for byte.
-    pub reads: u64,
-    /// Writes counted on the server.
-    pub writes: u64,
+    /// What was proven in all trials together; `None` where the version that made the run did not say it.
+    #[serde(flatten)]
+    pub proven: Option<Verification>,
     /// Answers that were not what they had to be.
     pub mismatches: u64,
 }

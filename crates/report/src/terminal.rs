@@ -2,6 +2,7 @@
 
 use crate::engine;
 use crate::format::{GLUE, command_line, glued, list, moment, nanos, percent};
+use crate::proof;
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
@@ -254,20 +255,7 @@ pub(crate) fn trust(summary: &Summary) -> Vec<String> {
         ));
     }
     let share = summary.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp);
-    let (reads, writes) = summary
-        .cells
-        .iter()
-        .fold((0, 0), |(reads, writes), cell| (reads + cell.verified.reads, writes + cell.verified.writes));
-    let checked = match (reads, writes) {
-        (0, 0) => "Nothing was verified".to_owned(),
-        (reads, 0) => format!("Verified: {} answers byte for byte", units::count(reads)),
-        (0, writes) => format!("Verified: {} writes counted on the server", units::count(writes)),
-        (reads, writes) => format!(
-            "Verified: {} answers byte for byte, {} writes counted on the server",
-            units::count(reads),
-            units::count(writes)
-        ),
-    };
+    let checked = proof::clause(summary);
     let cost = share.map_or_else(String::new, |share| {
         format!("; checking took at most {} of the client's CPU", percent(share))
     });

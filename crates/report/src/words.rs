@@ -222,13 +222,13 @@ fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationW
     OperationWords { name: name.to_owned(), plural: plural(name), writes }
 }
 
-/// Whether the server counted writes of this operation.
+/// Whether anything was written by this operation.
 fn wrote(run: &Run, operation: &str) -> bool {
     use kurabe_core::run::Outcome::Measured;
     run.trials
         .iter()
         .filter(|trial| trial.operation == operation)
-        .any(|trial| matches!(&trial.outcome, Measured(figures) if figures.writes_verified > 0))
+        .any(|trial| matches!(&trial.outcome, Measured(figures) if figures.verified.is_some_and(|proven| proven.writes > 0)))
 }
 
 fn target_names(header: &RunHeader) -> Vec<String> {

@@ -13,6 +13,7 @@
 //! | [`verdict`] | may that be called faster or slower |
 //! | [`steady`] | was a trial steady, and from when on |
 //! | [`settle`] | were enough rounds made, without calling equals different by looking often |
+//! | [`permutation`] | in which random order do records come, each once |
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
@@ -35,6 +36,7 @@ mod error;
 pub mod histogram;
 pub mod interval;
 pub mod paired;
+pub mod permutation;
 pub mod rng;
 pub mod settle;
 mod special;
@@ -46,6 +48,7 @@ pub use error::StatsError;
 pub use histogram::{Histogram, HistogramError};
 pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean, interval_of_median};
 pub use paired::PairedRatio;
+pub use permutation::Permutation;
 pub use rng::{Rng, mix};
 pub use summary::{coefficient_of_variation, geometric_mean, mean, median, median_absolute_deviation};
 pub use verdict::{Direction, Verdict, judge, minimum_detectable_ratio, noise_floor};

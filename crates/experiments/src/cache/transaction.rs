@@ -119,9 +119,10 @@ struct Copies {
 /// What the present request is.
 #[derive(Clone, Copy, Debug)]
 enum Request {
-    /// A read that began when this version had been acknowledged.
+    /// A read that began when this version had been acknowledged, and was answered by the store or by the cache.
     Read {
         floor: u64,
+        by_store: bool,
     },
     Write {
         version: u64,
@@ -153,7 +154,7 @@ impl Visitor {
             client,
             statements: None,
             rng: Rng::new(client.seed),
-            request: Request::Read { floor: 0 },
+            request: Request::Read { floor: 0, by_store: false },
             record: 0,
             id: shared.store.ident(0),
             data: Vec::new(),
@@ -167,7 +168,8 @@ impl Visitor {
     fn read(&mut self, session: &mut dyn Session, statements: &Statements) -> Result<()> {
         let key = [Value::Text(self.id.as_str())];
         let began = Instant::now();
-        self.request = Request::Read { floor: self.versions.acknowledged(self.record) };
+        let floor = self.versions.acknowledged(self.record);
+        self.request = Request::Read { floor, by_store: false };
         if let Some(copies) = &statements.cached {
             session.execute(&copies.get, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
@@ -176,6 +178,7 @@ impl Visitor {
             }
         }
         session.execute(&statements.get, &key, &mut self.reply)?;
+        self.request = Request::Read { floor, by_store: true };
         if let Some(copies) = &statements.cached {
             // A record that is not there is for `check` to report.
             if let Some((version, data)) = parts(&self.reply) {
@@ -239,7 +242,7 @@ impl Transaction for Visitor {
             self.request = Request::Write { version };
         } else {
             self.record = shared.popularity.draw(&mut self.rng);
-            self.request = Request::Read { floor: 0 };
+            self.request = Request::Read { floor: 0, by_store: false };
         }
         self.id = shared.store.ident(self.record);
     }
@@ -265,10 +268,17 @@ impl Transaction for Visitor {
 
     fn check(&mut self) -> Result<()> {
         match self.request {
-            Request::Read { floor } => {
+            Request::Read { floor, by_store } => {
                 let version = self.shared.store.version_of(self.record, &self.reply)?;
+                let stale = self.versions.is_stale(self.record, floor, version)?;
+                if stale && by_store {
+                    let record = self.record;
+                    return Err(Error::mismatch(format!(
+                        "the store gave version {version} of record {record} after it had acknowledged {floor}"
+                    )));
+                }
                 self.tally.reads += 1;
-                self.tally.stale += u64::from(self.versions.is_stale(self.record, floor, version)?);
+                self.tally.stale += u64::from(stale);
                 Ok(())
             }
             Request::Write { version } if self.reply.affected() != 1 => {

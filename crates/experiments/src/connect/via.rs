@@ -8,7 +8,8 @@ use crate::point::{LENGTH, LOADED, NEW, READ, content};
 use crate::via::{Added, Pages, Trial, facts};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Checked, Client, ExperimentInfo, NeededSetting, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, NeededSetting, Transaction};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use serde::Deserialize;
@@ -93,8 +94,8 @@ impl Pages for ConnectPages {
     }
 
     /// None of its operations writes.
-    fn hold(&self, _: &mut dyn Session, _: &Data, (): (), _: &Added) -> Result<Checked> {
-        Ok(Checked::default())
+    fn hold(&self, _: &mut dyn Session, _: &Data, (): (), _: &Added) -> Result<Verification> {
+        Ok(Verification::default())
     }
 }
 

@@ -10,9 +10,10 @@ use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
@@ -253,7 +254,9 @@ impl Workload for CustomCell {
         Ok(Box::new(CustomTransaction::new(&self.shared, self.prepare_once, client)))
     }
 
-    fn after(&self, _: &str, session: &mut dyn Session, _: &[Done]) -> Result<Checked> {
+    /// What its statements change is the user's own: the server's acknowledgements are summed, and rows that came or went are
+    /// counted where the workload says which.
+    fn after(&self, _: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
         let mut counted = 0;
         for (home, store) in self.made() {
             let declared = &self.shared.declared.homes[home];
@@ -265,6 +268,7 @@ impl Workload for CustomCell {
                 counted += tally.unsigned_abs();
             }
         }
-        Ok(Checked { writes_counted: counted, ..Checked::default() })
+        let writes = done.iter().map(|done| done.rows_written).sum();
+        Ok(Verification { writes, records: writes, counted, ..Verification::default() })
     }
 }

@@ -1,7 +1,7 @@
 //! How the records lie in a database.
 
 use super::record::{self, LENGTH};
-use crate::fill;
+use crate::{fill, readback};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
@@ -69,23 +69,30 @@ impl Store {
         }
     }
 
-    /// Reads records back and compares each. Gives how many it read.
-    pub(super) fn read_back<'k>(
+    /// Reads records that were added back and compares each. Gives how many it read.
+    pub(super) fn read_back(
         &self,
         session: &mut dyn Session,
-        collection: &Arc<Collection>,
-        keys: impl Iterator<Item = &'k u64>,
+        keys: impl Iterator<Item = u64>,
     ) -> Result<u64> {
-        let select = session.prepare(&Self::select(collection))?;
-        let mut reply = Reply::new();
-        let mut read = 0;
-        for key in keys {
-            session.execute(&select, &[Value::Int(*key as i64)], &mut reply)?;
-            self.check(*key, &reply).map_err(|error| error.context("read back"))?;
-            read += 1;
-        }
-        session.release(select)?;
-        Ok(read)
+        let select = Self::select(&self.added);
+        readback::each(
+            session,
+            &select,
+            LENGTH as u64,
+            keys,
+            |key| [Value::Int(*key as i64)],
+            |key, reply| self.check(*key, reply),
+        )
+        .map_err(|error| error.context("read back"))
+    }
+
+    /// Reads all records that were loaded back and compares each.
+    pub(super) fn check_load(&self, session: &mut dyn Session) -> Result<()> {
+        let keys = 1..self.records as i64 + 1;
+        readback::numbered(session, &self.loaded, &[1], LENGTH as u64, keys, |key, found| {
+            record::check(self.seed, key as u64, found.bytes(key)?)
+        })
     }
 }
 

@@ -4,9 +4,10 @@ use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
-use crate::via::{Added, Pages, Trial, facts, lock, page, to_read};
+use crate::via::{Added, Pages, Trial, facts, lock, page};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Checked, Client, ExperimentInfo, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use serde::Deserialize;
@@ -72,19 +73,18 @@ impl Pages for KvPages {
         data: &Facts,
         mut keys: Vec<u64>,
         added: &Added,
-    ) -> Result<Checked> {
+    ) -> Result<Verification> {
         keys.sort_unstable();
         keys.dedup();
         let counted = added.hold(session, ["records", "keys"], keys.len())?;
         let mut page = Page::default();
-        let mut read = 0;
-        for key in to_read(&keys, counted) {
+        for key in &keys {
             page.read(*key);
             page.ask(session, false)?;
             page.check(data.seed, Some(*key)).map_err(|error| error.context("read back"))?;
-            read += 1;
         }
-        Ok(Checked { writes_counted: added.rows, records_read_back: read, ..Checked::default() })
+        let (writes, read_back) = (added.rows, keys.len() as u64);
+        Ok(Verification { writes, records: read_back, counted, read_back, ..Verification::default() })
     }
 }
 

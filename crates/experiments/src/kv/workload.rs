@@ -7,10 +7,11 @@ use super::{INFO, READ, WRITE};
 use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
-use crate::fill::{REQUEST_ROWS, count, sample};
+use crate::fill::{REQUEST_ROWS, count};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
@@ -29,28 +30,24 @@ impl KvWorkload {
         })
     }
 
-    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
-        let added: u64 = done.iter().map(|done| done.rows_written).sum();
-        let keys: Vec<u64> =
-            done.iter().flat_map(|done| Write::keys(&self.store, done.client, done.completed)).collect();
-        if keys.len() as u64 != added {
-            let made = keys.len();
-            return Err(Error::mismatch(format!("{made} records were added and {added} acknowledged")));
+    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+        let writes: u64 = done.iter().map(|done| done.rows_written).sum();
+        let made: u64 = done.iter().map(|done| done.completed).sum();
+        if made != writes {
+            return Err(Error::mismatch(format!("{made} records were added and {writes} acknowledged")));
         }
-        match count(session, &self.store.added)? {
-            Some(rows) if rows != added => Err(Error::mismatch(format!(
-                "{added} records were acknowledged and the server counts {rows}"
-            ))),
-            Some(_) => {
-                let read = self.store.read_back(session, &self.store.added, sample(&keys))?;
-                Ok(Checked { writes_counted: added, records_read_back: read, ..Checked::default() })
-            }
-            None => {
-                // Where nothing counts, every record is asked for.
-                let read = self.store.read_back(session, &self.store.added, keys.iter())?;
-                Ok(Checked { writes_counted: read, records_read_back: read, ..Checked::default() })
-            }
+        let counted = count(session, &self.store.added)?;
+        if let Some(rows) = counted
+            && rows != writes
+        {
+            return Err(Error::mismatch(format!(
+                "{writes} records were acknowledged and the server counts {rows}"
+            )));
         }
+        let keys = done.iter().flat_map(|done| Write::keys(&self.store, done.client, done.completed));
+        let read_back = self.store.read_back(session, keys)?;
+        let counted = counted.unwrap_or(0);
+        Ok(Verification { writes, records: writes, counted, read_back, ..Verification::default() })
     }
 }
 
@@ -103,11 +100,7 @@ impl Workload for KvWorkload {
         namespace.create(&self.store.loaded)?;
         self.store.fill(session)?;
         namespace.analyse(&self.store.loaded)?;
-        let keys: Vec<u64> = (1..=self.store.records).collect();
-        self.store
-            .read_back(session, &self.store.loaded, sample(&keys))
-            .map(drop)
-            .map_err(|error| error.context("after loading"))
+        self.store.check_load(session).map_err(|error| error.context("after loading"))
     }
 
     fn before(
@@ -128,7 +121,7 @@ impl Workload for KvWorkload {
         }
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
-        if operation == WRITE { self.check_writes(session, done) } else { Ok(Checked::default()) }
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+        if operation == WRITE { self.check_writes(session, done) } else { Ok(Verification::default()) }
     }
 }

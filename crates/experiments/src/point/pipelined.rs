@@ -100,19 +100,16 @@ pub(super) struct WriteMany {
     batch: Batch,
     source: Keys,
     rows: Vec<(u64, Vec<u8>)>,
-    version: u64,
     written: u64,
 }
 
 impl WriteMany {
-    /// `base` is the version before the trial's first.
-    pub(super) fn new(store: &Arc<Store>, depth: usize, base: u64, client: Client) -> Self {
+    pub(super) fn new(store: &Arc<Store>, depth: usize, client: Client) -> Self {
         Self {
             store: Arc::clone(store),
             batch: Batch::new(store.update(), depth),
             source: Keys::new(store.records, client),
             rows: vec![(0, Vec::new()); depth],
-            version: base,
             written: 0,
         }
     }
@@ -125,9 +122,9 @@ impl Transaction for WriteMany {
 
     fn draw(&mut self) {
         for (key, data) in &mut self.rows {
-            *key = self.source.draw();
-            self.version += 1;
-            self.store.content.write(*key, self.version, data);
+            let (drawn, version) = self.source.draw();
+            *key = drawn;
+            self.store.content.write(drawn, version, data);
         }
     }
 

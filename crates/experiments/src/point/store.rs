@@ -1,7 +1,7 @@
 //! How the rows lie in a database, and how they get there.
 
 use crate::content::{Content, Kind};
-use crate::fill;
+use crate::{fill, readback};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
@@ -81,16 +81,23 @@ impl Store {
         session: &mut dyn Session,
         rows: impl Iterator<Item = (u64, u64)>,
     ) -> Result<u64> {
-        let select = session.prepare(&self.select())?;
-        let mut reply = Reply::new();
-        let mut read = 0;
-        for (key, version) in rows {
-            session.execute(&select, &[Value::Int(key as i64)], &mut reply)?;
-            self.check(key, version, &reply).map_err(|error| error.context("read back"))?;
-            read += 1;
-        }
-        session.release(select)?;
-        Ok(read)
+        readback::each(
+            session,
+            &self.select(),
+            LENGTH as u64,
+            rows,
+            |(key, _)| [Value::Int(*key as i64)],
+            |(key, version), reply| self.check(*key, *version, reply),
+        )
+        .map_err(|error| error.context("read back"))
+    }
+
+    /// Reads all rows back as they must be after loading.
+    pub(super) fn check_load(&self, session: &mut dyn Session) -> Result<()> {
+        let keys = 1..self.records as i64 + 1;
+        readback::numbered(session, &self.collection, &[1], LENGTH as u64, keys, |key, found| {
+            self.content.check(key as u64, LOADED, found.bytes(key)?)
+        })
     }
 
     /// Compares the answer to [`Store::select`] with what it must be: one row, byte for byte.

@@ -5,10 +5,10 @@ use crate::answer::record;
 use crate::fill::text;
 use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::experiment::{Client, Transaction, share};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::Rng;
+use kurabe_stats::{Permutation, Rng};
 use std::sync::Arc;
 
 /// Reads rows drawn uniformly from all.
@@ -69,31 +69,47 @@ impl Transaction for Read {
     }
 }
 
-/// The keys that one client changes, in the order in which it does: drawn uniformly from a residue class of its own,
-/// so that the last version of every row is known without asking who came last.
+/// The rows that one client changes, in the order in which it does: a residue class of its own, in a random order. Each row
+/// comes once before any comes again, so that after a trial which ends before that the change of each can be read back.
 #[derive(Debug)]
 pub(super) struct Keys {
-    rng: Rng,
+    order: Permutation,
     first: u64,
     step: u64,
-    own: u64,
+    /// The version before the client's first.
+    base: u64,
+    drawn: u64,
 }
 
 impl Keys {
     /// The keys of a client; there must be at least as many records as clients.
     pub(super) fn new(records: u64, client: Client) -> Self {
-        let (index, count) = (client.index as u64, client.count as u64);
+        let own = share(records, client.index, client.count).max(1);
         Self {
-            rng: Rng::new(client.seed),
-            first: 1 + index,
-            step: count,
-            own: records.saturating_sub(index).div_ceil(count).max(1),
+            order: Permutation::new(client.seed, own),
+            first: 1 + client.index as u64,
+            step: client.count as u64,
+            base: client.base_version(),
+            drawn: 0,
         }
     }
 
+    /// The next row and the version that it is given.
     #[inline]
-    pub(super) fn draw(&mut self) -> u64 {
-        self.first + self.step * self.rng.below(self.own)
+    pub(super) fn draw(&mut self) -> (u64, u64) {
+        let drawn = self.at(self.drawn);
+        self.drawn += 1;
+        drawn
+    }
+
+    /// The rows that were changed by so many draws, each with its last version.
+    pub(super) fn written(self, draws: u64) -> impl Iterator<Item = (u64, u64)> {
+        (draws.saturating_sub(self.order.length())..draws).map(move |place| self.at(place))
+    }
+
+    #[inline]
+    fn at(&self, place: u64) -> (u64, u64) {
+        (self.first + self.step * self.order.at(place), self.base + place + 1)
     }
 }
 
@@ -105,21 +121,18 @@ pub(super) struct Write {
     reply: Reply,
     keys: Keys,
     key: u64,
-    version: u64,
     data: Vec<u8>,
     written: u64,
 }
 
 impl Write {
-    /// `base` is the version before the trial's first.
-    pub(super) fn new(store: &Arc<Store>, bind: Bind, base: u64, client: Client) -> Self {
+    pub(super) fn new(store: &Arc<Store>, bind: Bind, client: Client) -> Self {
         Self {
             store: Arc::clone(store),
             statement: Statement::new(store.update(), bind),
             reply: Reply::new(),
             keys: Keys::new(store.records, client),
             key: 0,
-            version: base,
             data: Vec::new(),
             written: 0,
         }
@@ -133,9 +146,9 @@ impl Transaction for Write {
 
     #[inline]
     fn draw(&mut self) {
-        self.key = self.keys.draw();
-        self.version += 1;
-        self.store.content.write(self.key, self.version, &mut self.data);
+        let (key, version) = self.keys.draw();
+        self.key = key;
+        self.store.content.write(key, version, &mut self.data);
     }
 
     #[inline]
@@ -174,21 +187,36 @@ pub(super) fn one_changed(key: u64, reply: &Reply) -> Result<()> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashSet;
+    use std::collections::{HashMap, HashSet};
 
     proptest! {
         #[test]
-        fn clients_share_out_all_keys_and_no_key_twice(records in 1u64..200, count in 1usize..20) {
+        fn clients_share_out_all_keys_and_each_comes_once(records in 1u64..200, count in 1usize..20) {
             prop_assume!(records >= count as u64);
             let mut seen = HashSet::new();
             for index in 0..count {
-                let mut keys = Keys::new(records, Client { index, count, seed: index as u64 });
-                let own: HashSet<u64> = (0..keys.own * 40).map(|_| keys.draw()).collect();
-                prop_assert!(own.iter().all(|key| (1..=records).contains(key)));
-                prop_assert!(own.iter().all(|key| seen.insert(*key)), "a key of two clients");
+                let client = Client { index, count, seed: index as u64, trial: 1 };
+                let mut keys = Keys::new(records, client);
+                for _ in 0..share(records, index, count) {
+                    let (key, _) = keys.draw();
+                    prop_assert!((1..=records).contains(&key));
+                    prop_assert!(seen.insert(key), "key {} came twice", key);
+                }
             }
-            // With forty draws a key, one in 10^17 is never drawn.
             prop_assert_eq!(seen.len() as u64, records);
+        }
+
+        #[test]
+        fn written_rows_have_the_version_of_their_last_draw(records in 1u64..30, draws in 0u64..100) {
+            let client = Client { index: 0, count: 1, seed: 9, trial: 3 };
+            let mut keys = Keys::new(records, client);
+            let mut last = HashMap::new();
+            for n in 0..draws {
+                let (key, version) = keys.draw();
+                prop_assert_eq!(version, client.base_version() + n + 1);
+                last.insert(key, version);
+            }
+            prop_assert_eq!(keys.written(draws).collect::<HashMap<_, _>>(), last);
         }
     }
 }

@@ -5,24 +5,16 @@ use super::store::{LENGTH, Store};
 use super::transaction::{Keys, Read, Write};
 use super::{NEW, READ, WRITE};
 use crate::axes;
-use crate::fill::{REQUEST_ROWS, sample};
+use crate::fill::REQUEST_ROWS;
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, Dataset, Demand, Done, ExperimentInfo, Footprint, Transaction, Workload,
+    Capacity, Client, Dataset, Demand, Done, ExperimentInfo, Footprint, Transaction, Workload,
 };
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Versions that one trial may use: a trial has fewer transactions, and there are fewer trials than of these.
-const VERSIONS: u64 = 1 << 32;
-
-/// How many trials of writes this process has begun. Cells of one target share a table, and a trial and its repeat draw
-/// the same keys in the same order: without a number that goes up from trial to trial, the second would write what is
-/// there already, which some servers do not do at all.
-static TRIALS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct PointWorkload {
     store: Arc<Store>,
@@ -40,8 +32,6 @@ pub(crate) struct PointWorkload {
     footprint: Option<Footprint>,
     /// Pages that an application serves beside the operations.
     further: &'static [&'static str],
-    /// The version before the present trial's first.
-    base: AtomicU64,
 }
 
 impl PointWorkload {
@@ -73,7 +63,6 @@ impl PointWorkload {
             writes,
             footprint: None,
             further: &[],
-            base: AtomicU64::new(0),
         })
     }
 
@@ -91,7 +80,6 @@ impl PointWorkload {
             writes: false,
             footprint: None,
             further: &[],
-            base: AtomicU64::new(0),
         })
     }
 
@@ -116,20 +104,7 @@ impl PointWorkload {
         self.needs_statements = false;
     }
 
-    /// Every changed row with its last version, by key.
-    fn last_versions(&self, done: &[Done]) -> Vec<(u64, u64)> {
-        let base = self.base.load(Ordering::Relaxed);
-        let mut versions = vec![0; self.store.records as usize];
-        for done in done {
-            let mut keys = Keys::new(self.store.records, done.client);
-            for n in 1..=done.completed {
-                versions[keys.draw() as usize - 1] = base + n;
-            }
-        }
-        (1..).zip(versions).filter(|(_, version)| *version > base).collect()
-    }
-
-    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
         let completed: u64 = done.iter().map(|done| done.completed).sum();
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
         if completed != acknowledged {
@@ -138,9 +113,10 @@ impl PointWorkload {
             )));
         }
         self.store.check_count(session)?;
-        let rows = self.last_versions(done);
-        let read = self.store.read_back(session, sample(&rows).copied())?;
-        Ok(Checked { writes_counted: acknowledged, records_read_back: read, ..Checked::default() })
+        let written =
+            done.iter().flat_map(|done| Keys::new(self.store.records, done.client).written(done.completed));
+        let read = self.store.read_back(session, written)?;
+        Ok(Verification { writes: acknowledged, records: read, read_back: read, ..Verification::default() })
     }
 }
 
@@ -185,6 +161,10 @@ impl Workload for PointWorkload {
         self.footprint
     }
 
+    fn capacity(&self, operation: &str) -> Option<Capacity> {
+        (operation == WRITE).then_some(Capacity { records: self.store.records, requests_per_record: 1 })
+    }
+
     fn pipeline(&self) -> u64 {
         self.pipeline as u64
     }
@@ -214,23 +194,10 @@ impl Workload for PointWorkload {
         self.store.fill(session)?;
         namespace.analyse(&self.store.collection)?;
         self.store.check_count(session)?;
-        let rows: Vec<(u64, u64)> = (1..=self.store.records).map(|key| (key, super::store::LOADED)).collect();
-        self.store
-            .read_back(session, sample(&rows).copied())
-            .map(drop)
-            .map_err(|error| error.context("after loading"))
+        self.store.check_load(session).map_err(|error| error.context("after loading"))
     }
 
-    fn before(
-        &self,
-        operation: &str,
-        _namespace: &mut dyn Namespace,
-        _session: &mut dyn Session,
-    ) -> Result<()> {
-        if operation == WRITE {
-            let trial = TRIALS.fetch_add(1, Ordering::Relaxed) + 1;
-            self.base.store(trial * VERSIONS, Ordering::Relaxed);
-        }
+    fn before(&self, _: &str, _: &mut dyn Namespace, _: &mut dyn Session) -> Result<()> {
         Ok(())
     }
 
@@ -238,21 +205,16 @@ impl Workload for PointWorkload {
         match operation {
             READ if self.pipeline > 1 => Ok(Box::new(ReadMany::new(&self.store, self.pipeline, client))),
             READ | NEW => Ok(Box::new(Read::new(&self.store, self.bind, client))),
-            WRITE => {
-                let base = self.base.load(Ordering::Relaxed);
-                if self.pipeline > 1 {
-                    return Ok(Box::new(WriteMany::new(&self.store, self.pipeline, base, client)));
-                }
-                Ok(Box::new(Write::new(&self.store, self.bind, base, client)))
-            }
+            WRITE if self.pipeline > 1 => Ok(Box::new(WriteMany::new(&self.store, self.pipeline, client))),
+            WRITE => Ok(Box::new(Write::new(&self.store, self.bind, client))),
             _ => {
                 Err(Error::new(ErrorKind::Internal, format!("there is no operation '{operation}' on points")))
             }
         }
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
-        if operation == WRITE { self.check_writes(session, done) } else { Ok(Checked::default()) }
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+        if operation == WRITE { self.check_writes(session, done) } else { Ok(Verification::default()) }
     }
 }
 
@@ -273,22 +235,5 @@ mod tests {
         let error = workload("11", 10).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("there are 10 for 11 clients"), "{error}");
-    }
-
-    #[test]
-    fn the_last_version_of_a_row_is_that_of_its_last_draw() {
-        let cell = super::super::WRITE_INFO.baseline(&[("clients", "2")]).unwrap();
-        let dataset = Dataset { seed: 1, records: Some(10), slot: 0 };
-        let workload = PointWorkload::new(&super::super::WRITE_INFO, &cell, &dataset).unwrap();
-        workload.base.store(VERSIONS, Ordering::Relaxed);
-        let client = |index| Client { index, count: 2, seed: 7 + index as u64 };
-        let done = |index, completed| Done { client: client(index), completed, rows_written: completed };
-        let last = workload.last_versions(&[done(0, 3), done(1, 0)]);
-        let mut keys = Keys::new(10, client(0));
-        let drawn: Vec<u64> = (0..3).map(|_| keys.draw()).collect();
-        for (key, version) in last {
-            assert_eq!(drawn[(version - VERSIONS - 1) as usize], key);
-            assert!(!drawn[(version - VERSIONS) as usize..].contains(&key), "changed again later");
-        }
     }
 }

@@ -5,14 +5,17 @@ use super::transaction::{Answer, Read, Write};
 use super::{INFO, READ, WRITE};
 use crate::axes;
 use crate::defect::no_operation;
+use crate::fill::count;
 use crate::ident::Ident;
 use crate::pieces;
+use crate::readback;
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Prepared, Session};
-use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -22,10 +25,6 @@ const RECORDS: u64 = 1_000;
 const STORE_BYTES: u64 = 16_000_000;
 /// … and never fewer than this, or the draws would not be uniform over anything.
 const LEAST_RECORDS: u64 = 16;
-/// Of the sessions that a trial wrote, so many are read back, …
-const READ_BACK: u64 = 64;
-/// … as long as they are no more than this many bytes.
-const READ_BACK_BYTES: u64 = 16_000_000;
 /// Rows that the load commits at once, where the database has transactions.
 const LOAD_BATCH: u64 = 200;
 
@@ -88,66 +87,46 @@ impl SessionWorkload {
         Write::new(&self.store, collection, self.prepare_once, client)
     }
 
-    /// Counts rows on the server; `None` where the database cannot count.
-    fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<Option<u64>> {
-        let count = match session.prepare(&Operation::Count { collection: Arc::clone(collection) }) {
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut reply = Reply::new();
-        session.execute(&count, &[], &mut reply)?;
-        session.release(count)?;
-        let rows = reply.field_int(0, 0).and_then(|rows| u64::try_from(rows).ok());
-        rows.map(Some).ok_or_else(|| Error::mismatch("the server's count is not a number"))
-    }
-
-    /// Reads sessions back and compares them byte for byte.
+    /// Reads sessions back and compares them byte for byte. Gives how many it read.
     fn read_back(
         &self,
         session: &mut dyn Session,
         from: &Arc<Collection>,
         keys: impl Iterator<Item = u64>,
     ) -> Result<u64> {
-        let select = session.prepare(&self.store.select(from))?;
         let mut answer = Answer::new(&self.store)?;
-        let mut read = 0;
-        for key in keys {
-            let id = Ident::of(self.store.seed, key);
-            session.execute(&select, &[Value::Text(id.as_str())], &mut answer.reply)?;
-            answer.open(&self.store)?;
-            answer.check(&self.store, key).map_err(|e| e.context("read back after the trial"))?;
-            read += 1;
-        }
-        session.release(select)?;
-        Ok(read)
+        let keys = keys.map(|key| (key, Ident::of(self.store.seed, key)));
+        readback::each(
+            session,
+            &self.store.select(from),
+            self.stored_bytes,
+            keys,
+            |(_, id)| [Value::Text(id.as_str())],
+            |(key, _), reply| {
+                std::mem::swap(&mut answer.reply, reply);
+                answer.open(&self.store)?;
+                answer.check(&self.store, *key)
+            },
+        )
     }
 
-    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
-        let sessions: u64 = done.iter().map(|done| done.completed).sum();
+    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+        let writes: u64 = done.iter().map(|done| done.completed).sum();
         let rows: u64 = done.iter().map(|done| done.rows_written).sum();
-        let all = || done.iter().flat_map(|done| Write::keys(done.client, done.completed));
-        let Some(counted) = Self::count(session, &self.write_to)? else {
-            // Where nothing counts, every session is asked for.
-            let read = self.read_back(session, &self.write_to, all())?;
-            return Ok(Checked { writes_counted: read, records_read_back: read, ..Checked::default() });
-        };
-        if counted != rows {
+        let counted = count(session, &self.write_to)?;
+        if let Some(counted) = counted
+            && counted != rows
+        {
             return Err(Error::mismatch(format!(
-                "{rows} rows of {sessions} sessions were acknowledged and the server counts {counted}"
+                "{rows} rows of {writes} sessions were acknowledged and the server counts {counted}"
             )));
         }
-        let most = READ_BACK.min(READ_BACK_BYTES / self.store.content.length() as u64).max(2);
-        // Evenly over what was written, the first and the last of it among them.
-        let step = (sessions.saturating_sub(1) as f64 / (most - 1) as f64).max(1.0);
-        let mut picked: Vec<u64> =
-            (0..most).map(|n| (n as f64 * step) as u64).filter(|n| *n < sessions).collect();
-        picked.extend(sessions.checked_sub(1));
-        picked.dedup();
-        let mut wanted = picked.into_iter().peekable();
-        let keys = all().enumerate().filter_map(|(n, key)| wanted.next_if_eq(&(n as u64)).map(|_| key));
-        let read = self.read_back(session, &self.write_to, keys)?;
-        Ok(Checked { writes_counted: sessions, records_read_back: read, ..Checked::default() })
+        let keys = done.iter().flat_map(|done| Write::keys(done.client, done.completed));
+        let read_back = self
+            .read_back(session, &self.write_to, keys)
+            .map_err(|error| error.context("read back after the trial"))?;
+        let counted = counted.map_or(0, |_| writes);
+        Ok(Verification { writes, records: writes, counted, read_back, ..Verification::default() })
     }
 }
 
@@ -195,7 +174,7 @@ impl Workload for SessionWorkload {
             Err(error) => return Err(error),
         };
         let mut reply = Reply::new();
-        let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0 })?;
+        let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
         writer.attach(session)?;
         for key in 0..self.records {
             if let Some((begin, _)) = &batch
@@ -213,19 +192,15 @@ impl Workload for SessionWorkload {
             }
         }
         namespace.analyse(&self.read_from)?;
-        let counted = Self::count(session, &self.read_from)?;
-        if counted.is_some_and(|counted| counted != writer.rows_written()) {
-            return Err(Error::mismatch(format!(
-                "{} rows were loaded and the server counts {}",
-                writer.rows_written(),
-                counted.unwrap_or_default()
-            )));
+        let rows = writer.rows_written();
+        if let Some(counted) = count(session, &self.read_from)?
+            && counted != rows
+        {
+            return Err(Error::mismatch(format!("{rows} rows were loaded and the server counts {counted}")));
         }
-        if counted.is_none() {
-            self.read_back(session, &self.read_from, 0..self.records)
-                .map_err(|e| e.context("after loading"))?;
-        }
-        Ok(())
+        self.read_back(session, &self.read_from, 0..self.records)
+            .map(drop)
+            .map_err(|error| error.context("after loading"))
     }
 
     fn before(
@@ -247,7 +222,7 @@ impl Workload for SessionWorkload {
         })
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
-        if operation == WRITE { self.check_writes(session, done) } else { Ok(Checked::default()) }
+    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+        if operation == WRITE { self.check_writes(session, done) } else { Ok(Verification::default()) }
     }
 }

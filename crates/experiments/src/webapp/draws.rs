@@ -1,14 +1,15 @@
 //! What the requests of one client are: a pure function of its seed, so that after a trial it is known what was written.
 //!
-//! A user whom a request changes is one of the client's own (users are dealt out to clients in turn), one that only logs
-//! in is any. So each user is as likely to be changed as any other, and its last version is known exactly however
-//! many clients were at work.
+//! A user whom a request changes is one of the client's own (users are dealt out to clients in turn), and each of these is
+//! changed once before any is changed again. One that only logs in is any. So each user is as likely to be changed as any
+//! other, and its last version is known exactly however many clients were at work.
 
-use kurabe_core::experiment::Client;
+use kurabe_core::experiment::{Client, share};
+use kurabe_stats::Permutation;
 use kurabe_stats::rng::{Rng, mix};
 
-/// One request in so many changes the user.
-const CHANGES: u64 = 20;
+/// Of so many requests, one after the other, one changes the user.
+pub(super) const CHANGES: u64 = 20;
 /// One request in so many searches the postal codes.
 const SEARCHES: u64 = 10;
 
@@ -32,30 +33,34 @@ pub(super) struct Draws {
     client: Client,
     users: u64,
     towns: u64,
-    /// The version before the first that this trial makes.
-    base: u64,
+    /// The order in which the client's own users are changed.
+    order: Permutation,
     drawn: u64,
+    /// Which of the present [`CHANGES`] requests changes a user.
+    change: u64,
 }
 
 impl Draws {
-    pub(super) fn new(client: Client, users: u64, towns: u64, base: u64) -> Self {
-        Self { rng: Rng::new(mix(client.seed, 0x7765_6261)), client, users, towns, base, drawn: 0 }
+    pub(super) fn new(client: Client, users: u64, towns: u64) -> Self {
+        let order = Permutation::new(client.seed, share(users, client.index, client.count).max(1));
+        let rng = Rng::new(mix(client.seed, 0x7765_6261));
+        Self { rng, client, users, towns, order, drawn: 0, change: 0 }
     }
 
     pub(super) fn next(&mut self) -> Draw {
         let (index, count) = (self.client.index as u64, self.client.count as u64);
         let line = index + 1 + self.drawn * count;
+        let (block, place) = (self.drawn / CHANGES, self.drawn % CHANGES);
         self.drawn += 1;
-        let changes = self.rng.below(CHANGES) == 0;
+        if place == 0 {
+            self.change = self.rng.below(CHANGES);
+        }
+        let changes = place == self.change;
         let searches = self.rng.below(SEARCHES) == 0;
-        let user = if changes {
-            let own = (self.users - index).div_ceil(count);
-            1 + index + count * self.rng.below(own)
-        } else {
-            1 + self.rng.below(self.users)
-        };
+        let user =
+            if changes { 1 + index + count * self.order.at(block) } else { 1 + self.rng.below(self.users) };
         let town = searches.then(|| self.rng.below(self.towns));
-        Draw { line, user, version: changes.then_some(self.base + self.drawn), town }
+        Draw { line, user, version: changes.then_some(self.client.base_version() + self.drawn), town }
     }
 }
 
@@ -82,7 +87,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn draws(index: usize, count: usize) -> Draws {
-        Draws::new(Client { index, count, seed: 5 + index as u64 }, 103, 50, 1 << 32)
+        Draws::new(Client { index, count, seed: 5 + index as u64, trial: 1 }, 103, 50)
     }
 
     #[test]
@@ -110,9 +115,22 @@ mod tests {
         let changes = all.iter().filter(|draw| draw.version.is_some()).count();
         let searches = all.iter().filter(|draw| draw.town.is_some()).count();
         // Within five standard deviations.
-        assert!(changes.abs_diff(5_000) < 345 && searches.abs_diff(10_000) < 475, "{changes} {searches}");
+        assert!(changes == 5_000 && searches.abs_diff(10_000) < 475, "{changes} {searches}");
         let versions: Vec<u64> = all.iter().filter_map(|draw| draw.version).collect();
         assert!(versions.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn a_client_changes_each_of_its_users_once_before_any_again() {
+        for index in 0..7 {
+            let mut draws = draws(index, 7);
+            let own = share(103, index, 7);
+            for _ in 0..2 {
+                let requests: Vec<Draw> = (0..own * CHANGES).map(|_| draws.next()).collect();
+                let changed = requests.iter().filter(|draw| draw.version.is_some()).map(|draw| draw.user);
+                assert_eq!(changed.collect::<HashSet<_>>().len() as u64, own);
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::codes::{self, Codes, PREFIX, Source};
 use super::draws;
 use super::user::{self, CHANGES, FIELDS, User};
-use crate::fill::{FieldValue, count, fill, rows_of_a_request, sample};
+use crate::fill::{FieldValue, count, fill, rows_of_a_request};
+use crate::readback;
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 const USERS: u64 = 100_000;
 /// About what a row takes in a request.
 pub(super) const ROW_BYTES: u64 = 250;
+/// About what the towns of one prefix take.
+const PREFIX_BYTES: u64 = 12 * ROW_BYTES;
 
 /// The three tables of a target.
 #[derive(Debug)]
@@ -126,7 +129,7 @@ impl Store {
         Operation::Get { collection: Arc::clone(&self.log), fields: vec![0, 1, 2, 3] }
     }
 
-    /// Loads users and postal codes, holds the server to their numbers, and reads a sample back.
+    /// Loads users and postal codes, holds the server to their numbers, and reads all of them back.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
         let mut user = User::default();
         fill(
@@ -159,8 +162,31 @@ impl Store {
                 )));
             }
         }
-        let users: Vec<(u64, u64)> = (1..=self.count).map(|number| (number, 0)).collect();
-        self.read_users_back(session, sample(&users).copied()).map(drop)
+        self.check_load(session).map_err(|error| error.context("after loading"))
+    }
+
+    /// Reads all users and all towns back and compares each.
+    fn check_load(&self, session: &mut dyn Session) -> Result<()> {
+        let mut user = User::default();
+        let fields: Vec<usize> = (0..FIELDS).collect();
+        let keys = 1..self.count as i64 + 1;
+        readback::numbered(session, &self.users, &fields, ROW_BYTES, keys, |key, found| {
+            user.become_version(self.seed, &self.codes, key as u64, 0);
+            user.check_record(&found)
+        })?;
+        let towns = self.codes.towns.iter();
+        let mut ranges: Vec<([u8; PREFIX], [u8; PREFIX])> = towns.map(|town| range(&town.code)).collect();
+        // They are in the order of their codes.
+        ranges.dedup();
+        readback::each(
+            session,
+            &self.search(),
+            PREFIX_BYTES,
+            ranges,
+            |(from, to)| [digits(from), digits(to)],
+            |(prefix, _), reply| self.check_towns(*prefix, reply),
+        )
+        .map(drop)
     }
 
     /// Compares the answer to [`Store::search`] with all towns of the prefix, in their order.
@@ -214,17 +240,19 @@ impl Store {
         session: &mut dyn Session,
         users: impl Iterator<Item = (u64, u64)>,
     ) -> Result<u64> {
-        let get = session.prepare(&self.get_user())?;
-        let (mut reply, mut user) = (Reply::new(), User::default());
-        let mut read = 0;
-        for (number, version) in users {
-            session.execute(&get, &[Value::Int(number as i64)], &mut reply)?;
-            user.become_version(self.seed, &self.codes, number, version);
-            user.check(&reply).map_err(|error| error.context("read back"))?;
-            read += 1;
-        }
-        session.release(get)?;
-        Ok(read)
+        let mut user = User::default();
+        readback::each(
+            session,
+            &self.get_user(),
+            ROW_BYTES,
+            users,
+            |(number, _)| [Value::Int(*number as i64)],
+            |(number, version), reply| {
+                user.become_version(self.seed, &self.codes, *number, *version);
+                user.check(reply)
+            },
+        )
+        .map_err(|error| error.context("read back"))
     }
 
     /// Reads lines of the log back, each with the user that it must name. Gives how many it read.
@@ -233,16 +261,15 @@ impl Store {
         session: &mut dyn Session,
         lines: impl Iterator<Item = (u64, u64)>,
     ) -> Result<u64> {
-        let get = session.prepare(&self.get_line())?;
-        let mut reply = Reply::new();
-        let mut read = 0;
-        for (line, user) in lines {
-            session.execute(&get, &[Value::Int(line as i64)], &mut reply)?;
-            self.check_line(line, user, &reply).map_err(|error| error.context("read back"))?;
-            read += 1;
-        }
-        session.release(get)?;
-        Ok(read)
+        readback::each(
+            session,
+            &self.get_line(),
+            ROW_BYTES,
+            lines,
+            |(line, _)| [Value::Int(*line as i64)],
+            |(line, user), reply| self.check_line(*line, *user, reply),
+        )
+        .map_err(|error| error.context("read back"))
     }
 
     /// Compares the answer to [`Store::log_in`] with the user that it must be: at the version given, or, where somebody else
@@ -258,6 +285,12 @@ impl Store {
         user.become_version(self.seed, &self.codes, number, version.unwrap_or(found));
         user.check(reply)
     }
+}
+
+/// A code's digits as a parameter.
+fn digits(code: &[u8; PREFIX]) -> Value<'_> {
+    // Digits are UTF-8, and never the empty text.
+    Value::Text(std::str::from_utf8(code).unwrap_or_default())
 }
 
 fn town_field(town: &codes::Town, position: usize) -> Value<'_> {

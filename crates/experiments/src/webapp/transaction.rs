@@ -61,11 +61,11 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn new(store: &Arc<Store>, bind: Bind, base: u64, client: Client) -> Self {
+    pub(super) fn new(store: &Arc<Store>, bind: Bind, client: Client) -> Self {
         let step = |operation| Step { statement: Statement::new(operation, bind), reply: Reply::new() };
         Self {
             store: Arc::clone(store),
-            draws: Draws::new(client, store.count, store.codes.towns.len() as u64, base),
+            draws: Draws::new(client, store.count, store.codes.towns.len() as u64),
             draw: Draw { line: 0, user: 1, version: None, town: None },
             steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
             times: STEPS.map(|name| (name, Duration::ZERO)),

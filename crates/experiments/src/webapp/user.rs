@@ -3,6 +3,7 @@
 use super::codes::Codes;
 use super::names::{FAMILIES, GIVEN};
 use crate::ident::hex16;
+use crate::readback::Found;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::mix;
@@ -92,12 +93,17 @@ impl User {
                 reply.width()
             )));
         }
+        self.check_record(&Found { reply, row: 0, column: 0 })
+    }
+
+    /// Compares all fields of a user, in their order, with what they must be.
+    pub(super) fn check_record(&self, found: &Found<'_>) -> Result<()> {
         for position in 0..FIELDS {
             let expected = match self.field(position) {
                 Value::Text(text) => Value::Bytes(text.as_bytes()),
                 other => other,
             };
-            if reply.field(0, position) != Some(expected) {
+            if found.reply.field(found.row, found.column + position) != Some(expected) {
                 return Err(self.wrong(&format!(
                     "came back with another field {} than version {} has",
                     position + 1,

@@ -6,11 +6,11 @@ use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
-use crate::fill::sample;
-use crate::via::{Added, Pages, Trial, facts, lock, page, to_read};
+use crate::via::{Added, Pages, Trial, facts, lock, page};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Checked, Client, ExperimentInfo, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ pub(super) struct Told {
     lines: Vec<(u64, u64)>,
     /// Each user that was changed, with the highest version told: an application gives a user its versions in order.
     versions: BTreeMap<u64, u64>,
+    /// How often users were changed.
+    changes: u64,
 }
 
 pub(super) struct WebPages {
@@ -125,29 +127,33 @@ impl Pages for WebPages {
         }))
     }
 
-    fn hold(&self, session: &mut dyn Session, data: &Data, mut told: Told, added: &Added) -> Result<Checked> {
+    fn hold(
+        &self,
+        session: &mut dyn Session,
+        data: &Data,
+        mut told: Told,
+        added: &Added,
+    ) -> Result<Verification> {
         told.lines.sort_unstable();
         told.lines.dedup_by_key(|(line, _)| *line);
         let counted = added.hold(session, ["lines of the log", "numbers"], told.lines.len())?;
-        let (mut body, mut expected, mut read) = (Vec::new(), Vec::new(), 0);
-        for (line, user) in to_read(&told.lines, counted) {
+        let (mut body, mut expected) = (Vec::new(), Vec::new());
+        for (line, user) in &told.lines {
             expected.clear();
             answer::line(data.facts.seed, *line, *user, &mut expected);
             ask_for(session, &format!("{}?key={line}", page(&INFO, LOG)), &expected, &mut body)?;
-            read += 1;
         }
-        let versions: Vec<(u64, u64)> = told.versions.into_iter().collect();
         let mut user = User::default();
-        for (number, version) in sample(&versions) {
+        for (number, version) in &told.versions {
             user.become_version(data.facts.seed, &data.codes, *number, *version);
             expected.clear();
             answer::user(&user, &mut expected);
             ask_for(session, &format!("{}?key={number}", page(&INFO, USER)), &expected, &mut body)?;
-            read += 1;
         }
+        let records = (told.lines.len() + told.versions.len()) as u64;
         // Each page that wrote a line was compared.
-        let answers_compared = added.rows;
-        Ok(Checked { writes_counted: added.rows, answers_compared, records_read_back: read })
+        let (answers, writes) = (added.rows, added.rows + told.changes);
+        Ok(Verification { answers, writes, records, counted, read_back: records })
     }
 }
 
@@ -190,6 +196,7 @@ impl Transaction for Request {
         let mut all = lock(&self.trial.told);
         all.lines.push((line, user));
         if let Some(changed) = changed {
+            all.changes += 1;
             let last = all.versions.entry(user).or_default();
             *last = (*last).max(changed);
         }

@@ -1,6 +1,6 @@
 //! A cell of the web application on a database as the engine sees it: load, transaction, check.
 
-use super::draws::Draws;
+use super::draws::{CHANGES, Draws};
 use super::further::{Show, Shown};
 use super::store::{ROW_BYTES, Store};
 use super::transaction::Request;
@@ -8,31 +8,34 @@ use super::{INFO, LOG, REQUEST, USER};
 use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
-use crate::fill::{PARAMETERS, REQUEST_BYTES, count, sample};
+use crate::fill::{PARAMETERS, REQUEST_BYTES, count};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Capacity, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Versions that one trial may use: a trial has fewer requests, and there are fewer trials than of these.
-const VERSIONS: u64 = 1 << 32;
 
 /// Numbers of rows, each with what it must hold.
 type Pairs = Vec<(u64, u64)>;
-
-/// How many trials this process has begun: cells of one target share its users, and every change is to be one.
-static TRIALS: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct WebWorkload {
     store: Arc<Store>,
     clients: usize,
     connection_per_request: bool,
-    /// The version before the present trial's first.
-    base: AtomicU64,
+}
+
+/// What the requests of a trial wrote.
+#[derive(Default)]
+struct Written {
+    /// Each line of the log with its user.
+    lines: Pairs,
+    /// Each changed user with its last version.
+    users: Pairs,
+    /// How often users were changed.
+    changes: u64,
 }
 
 impl WebWorkload {
@@ -46,25 +49,25 @@ impl WebWorkload {
             )));
         }
         let connection_per_request = axes::connection_per_request(cell)?;
-        Ok(Self { store, clients: clients as usize, connection_per_request, base: AtomicU64::new(0) })
+        Ok(Self { store, clients: clients as usize, connection_per_request })
     }
 
-    /// Each line of the log with its user, and each changed user with its last version, after so many requests.
-    fn written(&self, done: &[Done]) -> (Pairs, Pairs) {
-        let base = self.base.load(Ordering::Relaxed);
-        let (mut lines, mut versions) = (Vec::new(), BTreeMap::new());
+    fn written(&self, done: &[Done]) -> Written {
+        let mut written = Written::default();
+        let mut versions = BTreeMap::new();
         for done in done {
-            let mut draws =
-                Draws::new(done.client, self.store.count, self.store.codes.towns.len() as u64, base);
+            let mut draws = Draws::new(done.client, self.store.count, self.store.codes.towns.len() as u64);
             for _ in 0..done.completed {
                 let draw = draws.next();
-                lines.push((draw.line, draw.user));
+                written.lines.push((draw.line, draw.user));
                 if let Some(version) = draw.version {
                     versions.insert(draw.user, version);
+                    written.changes += 1;
                 }
             }
         }
-        (lines, versions.into_iter().collect())
+        written.users = versions.into_iter().collect();
+        written
     }
 }
 
@@ -98,6 +101,10 @@ impl Workload for WebWorkload {
 
     fn connection_per_request(&self) -> bool {
         self.connection_per_request
+    }
+
+    fn capacity(&self, _operation: &str) -> Option<Capacity> {
+        Some(Capacity { records: self.store.count, requests_per_record: CHANGES })
     }
 
     fn further_pages(&self) -> &'static [&'static str] {
@@ -136,8 +143,6 @@ impl Workload for WebWorkload {
         namespace: &mut dyn Namespace,
         _session: &mut dyn Session,
     ) -> Result<()> {
-        let trial = TRIALS.fetch_add(1, Ordering::Relaxed) + 1;
-        self.base.store(trial * VERSIONS, Ordering::Relaxed);
         namespace.clear(&self.store.log)
     }
 
@@ -147,8 +152,7 @@ impl Workload for WebWorkload {
             REQUEST => {
                 // A connection that lives for one request is not worth four round trips that prepare its statements.
                 let bind = if self.connection_per_request { Bind::InOne } else { Bind::Once };
-                let base = self.base.load(Ordering::Relaxed);
-                Ok(Box::new(Request::new(store, bind, base, client)))
+                Ok(Box::new(Request::new(store, bind, client)))
             }
             COUNT => Ok(Box::new(Count::new(&store.log))),
             LOG => Ok(Box::new(Show::new(store, Shown::Line))),
@@ -157,9 +161,9 @@ impl Workload for WebWorkload {
         }
     }
 
-    fn after(&self, _operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Checked> {
+    fn after(&self, _operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
-        let (lines, versions) = self.written(done);
+        let Written { lines, users, changes } = self.written(done);
         if lines.len() as u64 != acknowledged {
             let made = lines.len();
             return Err(Error::mismatch(format!(
@@ -174,14 +178,16 @@ impl Workload for WebWorkload {
                 "{acknowledged} lines of the log were acknowledged and the server counts {rows}"
             )));
         }
-        let mut read = match counted {
-            Some(_) => self.store.read_lines_back(session, sample(&lines).copied())?,
-            // Where nothing counts, every line is asked for.
-            None => self.store.read_lines_back(session, lines.iter().copied())?,
-        };
-        read += self.store.read_users_back(session, sample(&versions).copied())?;
-        // Each of them read its user and compared it.
-        let answers_compared = done.iter().map(|done| done.completed).sum();
-        Ok(Checked { writes_counted: acknowledged, answers_compared, records_read_back: read })
+        let records = (lines.len() + users.len()) as u64;
+        let read_back = self.store.read_lines_back(session, lines.into_iter())?
+            + self.store.read_users_back(session, users.into_iter())?;
+        Ok(Verification {
+            // Each request read its user, and the answer was compared.
+            answers: done.iter().map(|done| done.completed).sum(),
+            writes: acknowledged + changes,
+            records,
+            counted: counted.unwrap_or(0),
+            read_back,
+        })
     }
 }

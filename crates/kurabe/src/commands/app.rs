@@ -238,7 +238,7 @@ fn serve(
     signals::wait_for(format!("{} to be asked what was written", target.name));
     output.note(&said(&outcome));
     let checked = if asked.options.part.of > 1 {
-        output.note("not counted on the server: each of several applications knows of its own writes alone");
+        output.note("not verified on the server: each of several applications knows of its own writes alone");
         Ok(())
     } else {
         check(&workloads, target, &outcome, output)
@@ -362,7 +362,8 @@ fn check(
         let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
         if failed > 0 {
             let n = units::count(failed);
-            output.note(&format!("{name}: not counted on the server, since of {n} that failed nobody knows"));
+            output
+                .note(&format!("{name}: not verified on the server, since of {n} that failed nobody knows"));
             continue;
         }
         let done: Vec<Done> = tallies
@@ -378,13 +379,11 @@ fn check(
             .connect(&ConnectOptions::default())
             .and_then(|mut session| workload.after(operation, &mut *session, &done));
         match found {
-            Ok(checked) => output.note(&format!(
-                "{name}: {} acknowledged, all of them counted on the server, {} read back",
-                units::count(checked.writes_counted),
-                units::count(checked.records_read_back)
-            )),
+            Ok(verified) => {
+                output.note(&format!("{name}: {}", kurabe_report::verified_writes(&verified)));
+            }
             Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error.context(name).into()),
-            Err(error) => output.warning(&format!("{name}: could not be counted on the server: {error}")),
+            Err(error) => output.warning(&format!("{name}: could not be verified on the server: {error}")),
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Resumption, RunEnd, RunHeader, RunSpec,
     TargetRecord, TrialRecord,
 };
+use kurabe_core::verification::Verification;
 use kurabe_core::witness::{
     Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, StatementUse, WaitGroup,
 };
@@ -123,8 +124,8 @@ fn trial(n: u32) -> TrialRecord {
         service,
         open: None,
         verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
-        reads_verified: 220,
-        writes_verified: 0,
+        verified: Some(Verification { answers: 220, ..Verification::default() }),
+        exhausted: None,
         around_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         figures: Vec::new(),

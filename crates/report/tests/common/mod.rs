@@ -20,6 +20,7 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
     RunSpec, TargetRecord, TrialRecord,
 };
+use kurabe_core::verification::Verification;
 use kurabe_core::witness::{
     Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, Sighting, StatementUse,
 };
@@ -163,6 +164,15 @@ fn word(text: &str) -> AxisValue {
     AxisValue::Word(text.to_owned())
 }
 
+/// What is proven of so many transactions: those that write are all read back and counted.
+fn verified(writes: bool, made: u64) -> Verification {
+    if writes {
+        Verification { answers: 0, writes: made, records: made, counted: made, read_back: made }
+    } else {
+        Verification { answers: made, ..Verification::default() }
+    }
+}
+
 impl Scenario {
     /// The run of this scenario, whole.
     pub fn run(&self) -> Run {
@@ -223,8 +233,8 @@ impl Scenario {
             service,
             open: None,
             verify_ns_per_op: 20.0 + at.payload as f64 * 0.000_05,
-            reads_verified: if writes { 0 } else { completed + 40 },
-            writes_verified: if writes { completed + 40 } else { 0 },
+            verified: Some(verified(writes, completed + 40)),
+            exhausted: None,
             around_ns: 2_000_000,
             observed: None,
             figures: Vec::new(),

@@ -35,7 +35,7 @@ fn parse(csv: &str) -> Option<Report> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next()?.split(',').collect();
     let column = |name: &str| names.iter().position(|known| *known == name);
-    let columns = [column("reads_verified")?, column("ops_per_second")?, column("client_cpu_us_per_op")?];
+    let columns = [column("answers_compared")?, column("ops_per_second")?, column("client_cpu_us_per_op")?];
     let mut sums = [0.0; 3];
     let mut rows = 0.0;
     for line in lines {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_cell_and_its_repeat_are_one_figure() {
-        let csv = "run,ops_per_second,client_cpu_us_per_op,reads_verified\na,100,4.0,50\na,300,6.0,60\n";
+        let csv = "run,ops_per_second,client_cpu_us_per_op,answers_compared\na,100,4.0,50\na,300,6.0,60\n";
         let report = parse(csv).unwrap();
         assert_eq!((report.reads, report.per_second, report.cpu), (110.0, 200.0, Some(5.0)));
         assert!(parse("run\n").is_none());

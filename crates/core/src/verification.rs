@@ -1,0 +1,148 @@
+//! What was proven of a trial: of the answers that its clients got, and of the writes that the server acknowledged.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// What was proven of one trial, or of several together. Warm-up is included. All of it was right: one mismatch fails the trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Recorded", from = "Recorded")]
+pub struct Verification {
+    /// Answers that were compared, as they came, with what they must be.
+    pub answers: u64,
+    /// Writes that the server acknowledged.
+    pub writes: u64,
+    /// Different records that these writes added or changed: fewer than `writes` where a record was changed again.
+    pub records: u64,
+    /// Writes whose rows are in the number of rows that the server itself counted after the trial.
+    pub counted: u64,
+    /// Written records that were read back after the trial, each compared byte for byte with its last version.
+    pub read_back: u64,
+}
+
+impl Verification {
+    /// The strongest statement that holds for all of it.
+    pub fn how(&self) -> Proof {
+        match self {
+            Self { writes: 0, answers: 0, .. } => Proof::Nothing,
+            Self { writes: 0, .. } => Proof::Compared,
+            all if all.read_back >= all.writes => Proof::ReadBackAll,
+            all if all.read_back >= all.records => Proof::ReadBackLast,
+            all if all.counted >= all.writes => Proof::Counted,
+            Self { read_back: 1.., .. } => Proof::Sample,
+            _ => Proof::Acknowledged,
+        }
+    }
+}
+
+impl AddAssign for Verification {
+    fn add_assign(&mut self, other: Self) {
+        self.answers += other.answers;
+        self.writes += other.writes;
+        self.records += other.records;
+        self.counted += other.counted;
+        self.read_back += other.read_back;
+    }
+}
+
+/// How the work of a trial was verified, from the strongest proof of writes to none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// Nothing was written, and answers were compared with what they must be.
+    Compared,
+    /// The record of each write was read back and compared byte for byte.
+    ReadBackAll,
+    /// The last version of each written record was read back and compared; earlier versions were acknowledged only.
+    ReadBackLast,
+    /// The server counted the rows of all writes.
+    Counted,
+    /// Some of the written records were read back and compared.
+    Sample,
+    /// The server acknowledged the writes, and nothing else was asked of it.
+    Acknowledged,
+    /// Nothing was written, and nothing is known that answers could be compared with.
+    Nothing,
+}
+
+impl Proof {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compared => "compared",
+            Self::ReadBackAll => "read-back-all",
+            Self::ReadBackLast => "read-back-last",
+            Self::Counted => "counted",
+            Self::Sample => "sample",
+            Self::Acknowledged => "acknowledged",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// A verification as it stands in files: `how` follows from the numbers.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    how: Proof,
+    answers: u64,
+    writes: u64,
+    records: u64,
+    counted: u64,
+    read_back: u64,
+}
+
+impl From<Verification> for Recorded {
+    fn from(all: Verification) -> Self {
+        let Verification { answers, writes, records, counted, read_back } = all;
+        Self { how: all.how(), answers, writes, records, counted, read_back }
+    }
+}
+
+impl From<Recorded> for Verification {
+    fn from(recorded: Recorded) -> Self {
+        let Recorded { how: _, answers, writes, records, counted, read_back } = recorded;
+        Self { answers, writes, records, counted, read_back }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn how(answers: u64, writes: u64, records: u64, counted: u64, read_back: u64) -> Proof {
+        Verification { answers, writes, records, counted, read_back }.how()
+    }
+
+    #[test]
+    fn the_numbers_say_what_is_proven() {
+        assert_eq!(how(0, 0, 0, 0, 0), Proof::Nothing);
+        assert_eq!(how(9, 0, 0, 0, 0), Proof::Compared);
+        assert_eq!(how(9, 5, 5, 5, 5), Proof::ReadBackAll);
+        assert_eq!(how(0, 5, 3, 0, 3), Proof::ReadBackLast);
+        assert_eq!(how(0, 5, 5, 5, 4), Proof::Counted);
+        assert_eq!(how(0, 5, 5, 4, 4), Proof::Sample);
+        assert_eq!(how(9, 5, 5, 4, 0), Proof::Acknowledged);
+    }
+
+    #[test]
+    fn one_trial_that_proved_less_weakens_the_sum() {
+        let mut sum =
+            Verification { writes: 5, records: 5, counted: 5, read_back: 5, ..Verification::default() };
+        assert_eq!(sum.how(), Proof::ReadBackAll);
+        sum += Verification { writes: 5, records: 5, counted: 5, ..Verification::default() };
+        assert_eq!(sum.how(), Proof::Counted);
+        sum += Verification { writes: 1, records: 1, ..Verification::default() };
+        assert_eq!(sum.how(), Proof::Sample);
+    }
+
+    #[test]
+    fn a_file_says_how_beside_the_numbers() {
+        let all = Verification { writes: 2, records: 2, read_back: 2, ..Verification::default() };
+        let text = serde_json::to_string(&all).unwrap();
+        assert_eq!(
+            text,
+            r#"{"how":"read-back-all","answers":0,"writes":2,"records":2,"counted":0,"read_back":2}"#
+        );
+        assert_eq!(serde_json::from_str::<Verification>(&text).unwrap(), all);
+    }
+}

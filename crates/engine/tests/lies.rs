@@ -1,0 +1,312 @@
+//! One wrong record among many: a server that loses, changes or takes back a single write or loaded record fails the trial.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::around::{Around, Hook};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Measurement, Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::verification::Proof;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::runner::Runner;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What is wrong on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// Nothing: the control.
+    None,
+    /// One write of the trial is acknowledged and not made.
+    DropsWrite,
+    /// One write of the trial is made with another last byte.
+    FlipsWrite,
+    /// One update of the trial is taken back: the record has its older version.
+    Restores,
+    /// One loaded record has another last byte.
+    FlipsLoad,
+    /// One loaded record is acknowledged and not there, and the server cannot count.
+    SkipsLoad,
+}
+
+/// Which write of the trial is lied about: one in the middle, so that a check of the first and the last would miss it.
+const WRITE: u64 = 1_018;
+/// Which loaded record.
+const LOADED: u64 = 8;
+
+struct Shared {
+    lie: Lie,
+    loading: AtomicBool,
+    loaded: AtomicU64,
+    writes: AtomicU64,
+}
+
+struct Liar {
+    shared: Arc<Shared>,
+    operations: HashMap<usize, Operation>,
+}
+
+/// The bytes of the last text or binary value among these, with another last byte.
+fn flipped(values: &[Value<'_>]) -> Option<(usize, Vec<u8>)> {
+    let at = values.iter().rposition(|value| matches!(value, Value::Text(_) | Value::Bytes(_)))?;
+    let mut bytes = match values[at] {
+        Value::Text(text) => text.as_bytes().to_vec(),
+        Value::Bytes(bytes) => bytes.to_vec(),
+        _ => return None,
+    };
+    *bytes.last_mut()? ^= 1;
+    Some((at, bytes))
+}
+
+/// These values, the one at this place replaced.
+fn replaced<'v>(values: &[Value<'v>], at: usize, bytes: &'v [u8]) -> Vec<Value<'v>> {
+    let mut values = values.to_vec();
+    values[at] = match values[at] {
+        Value::Text(_) => Value::Text(std::str::from_utf8(bytes).unwrap()),
+        _ => Value::Bytes(bytes),
+    };
+    values
+}
+
+impl Liar {
+    /// Executes a request that loads rows, one of them wrong.
+    fn load(
+        &self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        (operation, rows): (&Operation, u64),
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        let before = self.shared.loaded.fetch_add(rows, Ordering::Relaxed);
+        let collection = operation.collection().unwrap();
+        let width = collection.fields.len();
+        let Some(row) = (LOADED - 1).checked_sub(before).filter(|row| *row < rows) else {
+            return inner.execute(prepared, parameters, out);
+        };
+        let fields = row as usize * width..(row as usize + 1) * width;
+        if self.shared.lie == Lie::FlipsLoad {
+            let (at, bytes) = flipped(&parameters[fields.clone()]).unwrap();
+            return inner.execute(prepared, &replaced(parameters, fields.start + at, &bytes), out);
+        }
+        inner.execute(prepared, parameters, out)?;
+        let key: Vec<Value<'_>> =
+            collection.key.iter().map(|field| parameters[fields.start + field]).collect();
+        let delete = inner.prepare(&Operation::Delete { collection: Arc::clone(collection) })?;
+        inner.execute(&delete, &key, &mut Reply::new())?;
+        inner.release(delete)
+    }
+
+    fn write(
+        &self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        (operation, rows): (&Operation, u64),
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if self.shared.writes.fetch_add(1, Ordering::Relaxed) + 1 != WRITE {
+            return inner.execute(prepared, parameters, out);
+        }
+        match (self.shared.lie, operation) {
+            (Lie::DropsWrite, _) => {
+                out.clear();
+                out.set_affected(rows);
+                Ok(())
+            }
+            (Lie::FlipsWrite, _) => {
+                let data = match operation {
+                    // The key comes last.
+                    Operation::Update { fields, .. } => fields.len(),
+                    _ => parameters.len(),
+                };
+                let (at, bytes) = flipped(&parameters[..data]).unwrap();
+                inner.execute(prepared, &replaced(parameters, at, &bytes), out)
+            }
+            (Lie::Restores, Operation::Update { collection, fields }) => {
+                let get = Operation::Get { collection: Arc::clone(collection), fields: fields.clone() };
+                let get = inner.prepare(&get)?;
+                let mut old = Reply::new();
+                inner.execute(&get, &parameters[fields.len()..], &mut old)?;
+                inner.release(get)?;
+                inner.execute(prepared, parameters, out)?;
+                let mut values: Vec<Value<'_>> = (0..fields.len())
+                    .map(|field| match (old.field(0, field).unwrap(), parameters[field]) {
+                        (Value::Bytes(bytes), Value::Text(_)) => {
+                            Value::Text(std::str::from_utf8(bytes).unwrap())
+                        }
+                        (value, _) => value,
+                    })
+                    .collect();
+                values.extend(&parameters[fields.len()..]);
+                inner.execute(prepared, &values, &mut Reply::new())
+            }
+            _ => inner.execute(prepared, parameters, out),
+        }
+    }
+}
+
+impl Hook for Liar {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        if self.shared.lie == Lie::SkipsLoad && matches!(operation, Operation::Count { .. }) {
+            return Err(Error::unsupported("this server does not count"));
+        }
+        let prepared = inner.prepare(operation)?;
+        self.operations.insert(prepared.0, operation.clone());
+        Ok(prepared)
+    }
+
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        let operation = self.operations[&prepared.0].clone();
+        let rows = match &operation {
+            Operation::Insert { .. } | Operation::Update { .. } => 1,
+            Operation::InsertMany { rows, .. } | Operation::InsertEach { rows, .. } => *rows as u64,
+            _ => return inner.execute(prepared, parameters, out),
+        };
+        let loading = self.shared.loading.load(Ordering::Relaxed);
+        match self.shared.lie {
+            Lie::FlipsLoad | Lie::SkipsLoad if loading => {
+                self.load(inner, prepared, (&operation, rows), parameters, out)
+            }
+            _ if loading => inner.execute(prepared, parameters, out),
+            _ => self.write(inner, prepared, (&operation, rows), parameters, out),
+        }
+    }
+}
+
+/// One trial of one cell on `null:`, in which the server lies.
+fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u64) -> Outcome {
+    let experiment = kurabe_experiments::registry::find(name).unwrap();
+    let info = experiment.info();
+    let cell = info.baseline(given).unwrap();
+    let axes: BTreeMap<_, _> =
+        cell.values().iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect();
+    let operation = info.operations.iter().find(|operation| operation.writes).unwrap().name;
+    let spec = RunSpec {
+        axes,
+        operations: vec![operation.to_owned()],
+        requests: BTreeMap::from([(operation.to_owned(), requests)]),
+        records: Some(records),
+        seed: 5,
+        ..RunSpec::new(info.name, ["null:"])
+    };
+    let shared = Arc::new(Shared {
+        lie,
+        loading: AtomicBool::new(true),
+        loaded: AtomicU64::new(0),
+        writes: AtomicU64::new(0),
+    });
+    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = null.describe().unwrap();
+    let first = AtomicBool::new(true);
+    let driver = Around::new(null, move || {
+        // The first session loads; the clients connect after that.
+        shared.loading.store(first.swap(false, Ordering::Relaxed), Ordering::Relaxed);
+        Liar { shared: Arc::clone(&shared), operations: HashMap::new() }
+    });
+    let targets = [Target::new("null", Box::new(driver), facts)];
+    // Without the baseline's repeat: one trial.
+    let mut cells = cells(experiment, &spec, &targets).unwrap();
+    cells.truncate(1);
+    let mut trials = Runner::new(experiment, &spec, "lies", &targets, &cells).trials().unwrap();
+    assert_eq!(trials.len(), 1, "{trials:?}");
+    trials.remove(0).outcome
+}
+
+/// Each experiment that writes, in its ways of writing.
+const CASES: [(&str, &[(&str, &str)]); 7] = [
+    ("point-write", &[("clients", "3")]),
+    ("point-write", &[("clients", "3"), ("statement", "per-request")]),
+    ("kv", &[("clients", "3")]),
+    ("session", &[("payload", "10k"), ("clients", "3")]),
+    ("session", &[("payload", "10k"), ("layout", "rows"), ("compress", "zstd"), ("clients", "3")]),
+    ("webapp", &[("clients", "3")]),
+    // One client, so that the record lied about is the same in each run: one that is not changed again.
+    ("cache-aside", &[("writes", "90"), ("skew", "0"), ("clients", "1")]),
+];
+
+/// Requests and records: so many that a sample would miss one of them, and so few that this ends soon.
+fn size(name: &str) -> (u64, u64) {
+    match name {
+        "session" => (1_200, 1_500),
+        // Few of its records are changed twice.
+        "cache-aside" => (2_400, 50_000),
+        _ => (4_000, 5_000),
+    }
+}
+
+fn measured(name: &str, given: &[(&str, &str)], requests: u64, records: u64) -> Measurement {
+    match trial(name, Lie::None, given, requests, records) {
+        Outcome::Measured(measured) => *measured,
+        Outcome::Failed { reason, .. } => panic!("{name} {given:?}: {reason}"),
+    }
+}
+
+#[test]
+fn trials_of_an_honest_server_have_figures_and_each_write_is_read_back() {
+    for (name, given) in CASES {
+        let (requests, records) = size(name);
+        let measured = measured(name, given, requests, records);
+        let verified = measured.verified.unwrap();
+        let made = measured.completed + measured.warmup;
+        // Where records are changed again, the last version of each is read back.
+        let how = if name == "cache-aside" { Proof::ReadBackLast } else { Proof::ReadBackAll };
+        assert_eq!(verified.how(), how, "{name} {given:?}: {verified:?}");
+        match name {
+            "cache-aside" => assert_eq!(verified.writes + verified.answers, made),
+            "webapp" => assert!(verified.writes > made && verified.answers == made, "{verified:?}"),
+            _ => assert_eq!((verified.writes, verified.answers), (made, 0), "{name}"),
+        }
+        let inserts = if matches!(name, "point-write" | "cache-aside") { 0 } else { made };
+        assert_eq!(verified.counted, inserts, "{name}: what was changed is not counted");
+    }
+}
+
+#[test]
+fn one_wrong_record_of_many_fails_the_trial() {
+    for (name, given) in CASES {
+        let updates = matches!(name, "point-write" | "cache-aside");
+        for lie in [Lie::DropsWrite, Lie::FlipsWrite, Lie::Restores, Lie::FlipsLoad, Lie::SkipsLoad] {
+            if lie == Lie::Restores && !updates {
+                continue;
+            }
+            let (requests, records) = size(name);
+            match trial(name, lie, given, requests, records) {
+                Outcome::Measured(measured) => {
+                    panic!("{name} {given:?} {lie:?} passed: {:?}", measured.verified)
+                }
+                Outcome::Failed { kind, reason, .. } => {
+                    assert_eq!(kind, ErrorKind::Mismatch, "{name} {given:?} {lie:?}: {reason}");
+                    let of_load = matches!(lie, Lie::FlipsLoad | Lie::SkipsLoad);
+                    assert_eq!(
+                        reason.contains("after loading"),
+                        of_load,
+                        "{name} {given:?} {lie:?}: {reason}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trial_ends_when_each_record_was_changed_once() {
+    let exhausted = measured("point-write", &[("clients", "3")], 5_000, 1_000);
+    assert_eq!(exhausted.exhausted, Some(1_000));
+    let made = exhausted.completed + exhausted.warmup;
+    // All clients end when the first has no record left.
+    assert!((300..=1_000).contains(&made), "{made}");
+    assert_eq!(exhausted.verified.map(|verified| verified.read_back), Some(made));
+    let enough = measured("point-write", &[("clients", "3")], 900, 1_000);
+    assert_eq!((enough.exhausted, enough.completed), (None, 900));
+}

@@ -1,0 +1,157 @@
+//! Reading records back, after the load and after a trial: each is compared with what it must be.
+//!
+//! It is not measured, and is as quick as the database allows: several requests are sent before the first answer is awaited
+//! where the session can do that; else a whole collection is read by ranges of keys where the database has them.
+
+use crate::fill::prepare_if_supported;
+use kurabe_core::collection::Collection;
+use kurabe_core::driver::Session;
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most requests that are sent before the first answer is awaited, …
+const TOGETHER: u64 = 200;
+/// … about the most bytes of the answers to them, …
+const TOGETHER_BYTES: u64 = 1_000_000;
+/// … and the most rows of a range.
+const RANGE_ROWS: u64 = 10_000;
+
+/// Reads the record of each key by `select`, whose parameters `parameters` gives, and has `check` compare the answer. Gives how
+/// many it read. A record takes about `record_bytes`.
+///
+/// # Errors
+/// The server's error, or that of `check`.
+pub(crate) fn each<K, const PARAMETERS: usize>(
+    session: &mut dyn Session,
+    select: &Operation,
+    record_bytes: u64,
+    keys: impl IntoIterator<Item = K>,
+    parameters: impl for<'k> Fn(&'k K) -> [Value<'k>; PARAMETERS],
+    mut check: impl FnMut(&K, &mut Reply) -> Result<()>,
+) -> Result<u64> {
+    let select = session.prepare(select)?;
+    let most = (TOGETHER_BYTES / record_bytes.max(1)).clamp(1, TOGETHER) as usize;
+    let mut replies: Vec<Reply> = (0..most).map(|_| Reply::new()).collect();
+    let mut batch: Vec<K> = Vec::with_capacity(most);
+    let mut together = most > 1;
+    let mut keys = keys.into_iter();
+    let mut read = 0;
+    loop {
+        batch.clear();
+        batch.extend(keys.by_ref().take(most));
+        if batch.is_empty() {
+            break;
+        }
+        let values: Vec<Value<'_>> = batch.iter().flat_map(&parameters).collect();
+        if together {
+            match session.pipeline(&select, &values, &mut replies[..batch.len()]) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => together = false,
+                done => done?,
+            }
+        }
+        for ((key, values), reply) in batch.iter().zip(values.chunks(PARAMETERS)).zip(&mut replies) {
+            if !together {
+                session.execute(&select, values, reply)?;
+            }
+            check(key, reply)?;
+            read += 1;
+        }
+    }
+    session.release(select)?;
+    Ok(read)
+}
+
+/// A record in an answer: its fields begin at `column` of `row`.
+pub(crate) struct Found<'r> {
+    pub(crate) reply: &'r Reply,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+impl Found<'_> {
+    /// The bytes of the record's first field.
+    pub(crate) fn bytes(&self, key: i64) -> Result<&[u8]> {
+        let bytes = self.reply.field_bytes(self.row, self.column);
+        bytes.ok_or_else(|| Error::mismatch(format!("record {key} came back without its data")))
+    }
+}
+
+/// Reads `fields` of all records of a collection whose keys, the first field, are the whole numbers of a range, and has `check`
+/// compare each.
+///
+/// # Errors
+/// [`Mismatch`](ErrorKind::Mismatch) where a record is not there, or one too many; the server's error, or that of `check`.
+pub(crate) fn numbered(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    fields: &[usize],
+    record_bytes: u64,
+    keys: Range<i64>,
+    mut check: impl FnMut(i64, Found<'_>) -> Result<()>,
+) -> Result<()> {
+    let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };
+    let with_key = [&[0], fields].concat();
+    let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: with_key };
+    let range =
+        if pipelines(session, &select, keys.start)? { None } else { prepare_if_supported(session, &range)? };
+    let Some(range) = range else {
+        return each(
+            session,
+            &select,
+            record_bytes,
+            keys,
+            |key| [Value::Int(*key)],
+            |key, reply| match reply.rows() {
+                1 => check(*key, Found { reply, row: 0, column: 0 }),
+                0 => Err(Error::mismatch(format!("record {key} is not there"))),
+                rows => Err(Error::mismatch(format!("record {key} came back {rows} times"))),
+            },
+        )
+        .map(drop);
+    };
+    let most = (TOGETHER_BYTES / record_bytes.max(1)).clamp(1, RANGE_ROWS) as i64;
+    let mut reply = Reply::new();
+    let mut first = keys.start;
+    while first < keys.end {
+        let part = first..keys.end.min(first + most);
+        session.execute(&range, &[Value::Int(part.start), Value::Int(part.end)], &mut reply)?;
+        rows_are(part.clone(), &reply)?;
+        for (row, key) in part.clone().enumerate() {
+            check(key, Found { reply: &reply, row, column: 1 })?;
+        }
+        first = part.end;
+    }
+    session.release(range)
+}
+
+/// Whether this session can send requests before it awaits answers.
+fn pipelines(session: &mut dyn Session, select: &Operation, key: i64) -> Result<bool> {
+    let select = session.prepare(select)?;
+    let can = match session.pipeline(&select, &[Value::Int(key)], &mut [Reply::new()]) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => false,
+        done => done.map(|()| true)?,
+    };
+    session.release(select)?;
+    Ok(can)
+}
+
+/// Holds an answer to the rows of these keys, in their order and no others; the key is the first field.
+fn rows_are(keys: Range<i64>, reply: &Reply) -> Result<()> {
+    for (row, key) in keys.clone().enumerate() {
+        match reply.field_int(row, 0) {
+            Some(found) if found == key => {}
+            Some(found) if found < key => {
+                return Err(Error::mismatch(format!("record {found} came where record {key} must")));
+            }
+            _ => return Err(Error::mismatch(format!("record {key} is not there"))),
+        }
+    }
+    let (rows, asked) = (reply.rows(), keys.count());
+    if rows == asked {
+        return Ok(());
+    }
+    Err(Error::mismatch(format!("{asked} records were asked for and {rows} came")))
+}

@@ -1,0 +1,154 @@
+//! How answers and writes were verified, in words; and which trials ended since they had changed every record.
+
+use crate::format::capital;
+use crate::summary::Summary;
+use crate::words::Words;
+use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::units;
+use kurabe_core::verification::{Proof, Verification};
+
+/// What was verified in all cells, as a clause with a capital; the cost of it is the caller's to add.
+pub(crate) fn clause(summary: &Summary) -> String {
+    let mut all = Verification::default();
+    for cell in &summary.cells {
+        match cell.verified.proven {
+            Some(proven) => all += proven,
+            None => return "How it was verified was not recorded by that version of Kurabe".to_owned(),
+        }
+    }
+    let mut parts = Vec::new();
+    if all.answers > 0 {
+        parts.push(format!("{} answers compared byte for byte", units::count(all.answers)));
+    }
+    if all.writes > 0 {
+        parts.push(writes(&all));
+    }
+    if parts.is_empty() {
+        "Nothing was verified".to_owned()
+    } else {
+        format!("Verified: {}", parts.join("; "))
+    }
+}
+
+/// What is proven of the writes, as a clause: "9 writes counted on the server, not read back".
+pub fn writes(all: &Verification) -> String {
+    let count = units::count(all.writes);
+    let counted = match all.counted {
+        0 => String::new(),
+        all_of_them if all_of_them >= all.writes => ", all counted on the server".to_owned(),
+        some => format!(", {} of them counted on the server", units::count(some)),
+    };
+    let read_back = units::count(all.read_back);
+    match all.how() {
+        Proof::ReadBackAll => {
+            format!("{count} writes, the record of each read back and compared byte for byte{counted}")
+        }
+        Proof::ReadBackLast => format!(
+            "{count} writes to {} records, the last version of each record read back and compared byte for byte{counted}",
+            units::count(all.records)
+        ),
+        Proof::Counted if all.read_back == 0 => {
+            format!("{count} writes counted on the server, not read back")
+        }
+        Proof::Counted | Proof::Sample => format!(
+            "{count} writes acknowledged by the server{counted}, {read_back} records read back and compared byte for byte"
+        ),
+        _ => format!("{count} writes acknowledged by the server{counted}, not read back"),
+    }
+}
+
+/// What was proven of a cell in all its trials; `None` where a trial's record does not say it.
+pub(crate) fn sum<'a>(trials: impl Iterator<Item = &'a Option<Verification>>) -> Option<Verification> {
+    let mut sum = Verification::default();
+    for verified in trials {
+        sum += (*verified)?;
+    }
+    Some(sum)
+}
+
+/// Which trials ended early since each record is changed once, and what makes them longer.
+pub(crate) fn exhausted(run: &Run, words: &Words) -> Vec<String> {
+    let mut notes = Vec::new();
+    for operation in &words.operations {
+        let (mut all, mut ended, mut most, mut needed) = (0_u64, 0_u64, 0, 0.0_f64);
+        for trial in run.trials.iter().filter(|trial| trial.operation == operation.name) {
+            let Outcome::Measured(measured) = &trial.outcome else { continue };
+            all += 1;
+            let Some(records) = measured.exhausted else { continue };
+            ended += 1;
+            most = most.max(records);
+            needed = needed.max(records as f64 * longer(run, trial.operation.as_str(), measured));
+        }
+        if ended == 0 {
+            continue;
+        }
+        let trials = if all == 1 {
+            "the trial".to_owned()
+        } else {
+            format!("{} of {} trials", units::count(ended), units::count(all))
+        };
+        notes.push(format!(
+            "{}: {trials} ended early: a trial changes each of the {} records once, so that every change can be read \
+             back. For longer trials give --records {}.",
+            capital(&words.plural(&operation.name)),
+            units::count(most),
+            rounded_up(needed),
+        ));
+    }
+    notes
+}
+
+/// How many times as long the trial would have been, with some room.
+fn longer(run: &Run, operation: &str, measured: &Measurement) -> f64 {
+    /// Part by which the next trial may be faster.
+    const ROOM: f64 = 1.3;
+    let took = measured.open.as_ref().map_or(measured.elapsed_ns, |open| open.due_ns).max(1);
+    let by_time = run.header.spec.duration_ns.map(|time| time as f64 / took as f64);
+    let by_requests =
+        run.header.spec.requests.get(operation).map(|n| *n as f64 / measured.offered.max(1) as f64);
+    let times = match (by_time, by_requests) {
+        (Some(time), Some(requests)) => time.min(requests),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => 1.0,
+    };
+    times.max(1.0) * ROOM
+}
+
+/// A number with two digits that are not 0, no less than this one.
+fn rounded_up(number: f64) -> u64 {
+    let unit = 10_f64.powf((number.max(10.0).log10().floor() - 1.0).max(0.0));
+    ((number / unit).ceil() * unit) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(writes: u64, records: u64, counted: u64, read_back: u64) -> String {
+        super::writes(&Verification { answers: 0, writes, records, counted, read_back })
+    }
+
+    #[test]
+    fn counted_on_the_server_is_said_of_nothing_else() {
+        for text in [said(9, 9, 0, 9), said(9, 5, 0, 5), said(9, 9, 0, 4), said(9, 9, 0, 0)] {
+            assert!(!text.contains("counted"), "{text}");
+        }
+        assert_eq!(
+            said(9, 9, 9, 9),
+            "9 writes, the record of each read back and compared byte for byte, all counted on the server"
+        );
+        assert_eq!(said(9, 9, 9, 0), "9 writes counted on the server, not read back");
+        assert_eq!(
+            said(9, 9, 4, 0),
+            "9 writes acknowledged by the server, 4 of them counted on the server, not read back"
+        );
+    }
+
+    #[test]
+    fn a_hint_is_a_round_number_and_enough() {
+        assert_eq!(rounded_up(7.0), 7);
+        assert_eq!(rounded_up(123_456.0), 130_000);
+        assert_eq!(rounded_up(2_000_000.0), 2_000_000);
+        assert_eq!(rounded_up(2_000_001.0), 2_100_000);
+    }
+}
