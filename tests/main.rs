@@ -4,7 +4,9 @@
 mod conformance;
 mod custom;
 mod durability;
+mod exit_codes;
 mod hangs;
+mod hostile_text;
 mod observatory;
 mod observed;
 mod packets;
@@ -13,6 +15,7 @@ mod sabotage;
 mod said;
 mod servers;
 mod settle;
+mod standstill;
 mod support;
 mod turns;
 mod web;

@@ -66,6 +66,7 @@ impl Door {
             let kind = match error.kind() {
                 std::io::ErrorKind::AddrInUse => ErrorKind::InUse,
                 std::io::ErrorKind::PermissionDenied => ErrorKind::NotPermitted,
+                std::io::ErrorKind::AddrNotAvailable => ErrorKind::Usage,
                 _ => ErrorKind::Environment,
             };
             Error::new(kind, format!("cannot listen at {address}: {error}"))

@@ -1,5 +1,6 @@
 //! The one error type of the libraries: what happened, why it matters, what to do about it.
 
+use crate::text::{into_printable, printable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -48,32 +49,41 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// An error for people. It displays as one line: the message, then what to do, where that is known.
+/// An error for people. It displays as one line: the message, then what to do, where that is known; below it, indented, the
+/// lines of a log, where there are any. What a server said in it is escaped ([`text`](crate::text)).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
     code: Option<String>,
     hint: Option<String>,
+    log: Vec<String>,
 }
 
 impl Error {
     /// An error of this kind; `message` says what happened, in words, without a final stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), code: None, hint: None }
+        Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Vec::new() }
     }
 
     /// Adds what the reader can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(into_printable(hint.into()));
+        self
+    }
+
+    /// Adds the lines of a log that say more.
+    #[must_use]
+    pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {
+        self.log.extend(lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()));
         self
     }
 
     /// Adds the server's own code (`1045`, `28P01`, `SERVER_ERROR`).
     #[must_use]
     pub fn code(mut self, code: impl fmt::Display) -> Self {
-        self.code = Some(code.to_string());
+        self.code = Some(into_printable(code.to_string()));
         self
     }
 
@@ -81,7 +91,7 @@ impl Error {
     /// begins with it already.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        let context = format!("{context}: ");
+        let context = into_printable(format!("{context}: "));
         if !self.message.starts_with(&context) {
             self.message.insert_str(0, &context);
         }
@@ -123,6 +133,9 @@ impl fmt::Display for Error {
         if let Some(hint) = &self.hint {
             write!(f, "; {hint}")?;
         }
+        for line in &self.log {
+            write!(f, "\n  {line}")?;
+        }
         Ok(())
     }
 }
@@ -130,6 +143,19 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_says_forges_no_line_and_moves_no_cursor() {
+        let error = Error::new(ErrorKind::Server, "no\nkurabe: all is well\u{1b}[1A")
+            .code("1\r2")
+            .hint("h\u{9b}")
+            .context("c\u{202e}")
+            .log(["a\u{7}\tb", "kurabe: forged"]);
+        assert_eq!(
+            error.to_string(),
+            "c\\u{202e}: no\\nkurabe: all is well\\u{1b}[1A [1\\r2]; h\\u{9b}\n  a\\u{7} b\n  kurabe: forged"
+        );
+    }
 
     #[test]
     fn an_error_says_what_happened_and_what_to_do_in_one_line() {

@@ -1,6 +1,7 @@
 //! What is known of a server: its version, its settings, its limits.
 
 use crate::durability::DurabilityClass;
+use crate::text::into_printable;
 use serde::{Deserialize, Serialize};
 
 /// A setting of the server, or of the session, that decides figures.
@@ -64,4 +65,37 @@ pub struct ServerFacts {
     pub limits: Limits,
     /// Operations that it has not, or anything else that a reader must know, one sentence each.
     pub notes: Vec<String>,
+}
+
+impl ServerFacts {
+    /// The same with whatever the server said escaped ([`text`](crate::text)).
+    #[must_use]
+    pub fn printable(self) -> Self {
+        let settings = |settings: Vec<Setting>| {
+            settings
+                .into_iter()
+                .map(|Setting { name, value }| Setting::new(into_printable(name), into_printable(value)))
+        };
+        let limit = |limit: Option<Limit>| {
+            limit.map(|Limit { most, set_by }| Limit { most, set_by: into_printable(set_by) })
+        };
+        let Limits { connections, connections_in_use, value_bytes, request_bytes, parameters } = self.limits;
+        Self {
+            engine: into_printable(self.engine),
+            version: into_printable(self.version),
+            client: into_printable(self.client),
+            transport: into_printable(self.transport),
+            durability: self.durability,
+            durability_settings: settings(self.durability_settings).collect(),
+            settings: settings(self.settings).collect(),
+            limits: Limits {
+                connections: limit(connections),
+                connections_in_use,
+                value_bytes: limit(value_bytes),
+                request_bytes: limit(request_bytes),
+                parameters: limit(parameters),
+            },
+            notes: self.notes.into_iter().map(into_printable).collect(),
+        }
+    }
 }

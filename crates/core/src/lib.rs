@@ -24,6 +24,7 @@ pub mod raw;
 pub mod run;
 pub mod secret;
 pub mod target;
+pub mod text;
 pub mod units;
 pub mod value;
 pub mod verification;

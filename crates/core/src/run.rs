@@ -217,7 +217,7 @@ pub struct TrialRecord {
     /// What came out.
     pub outcome: Outcome,
     /// Why it was made again: it takes the place of the earlier record of the same round, cell and operation, which was
-    /// suspect for this reason. `None`, and not written, for a trial made once.
+    /// disturbed for this reason. `None`, and not written, for a trial made once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
 }
@@ -294,6 +294,10 @@ pub struct Measurement {
     /// beginning to end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub turns: u64,
+    /// How long Kurabe itself stood still in the measured phase, in nanoseconds; 0, and not written, for almost every
+    /// trial. Another trial is made in the place of one that has it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stood_still_ns: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]

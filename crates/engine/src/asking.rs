@@ -5,8 +5,10 @@
 
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::observation::Observation;
+use kurabe_core::text::printable;
 use kurabe_core::witness::{Clients, EngineUse, EngineWaits, Moment, NotTold, Reading, Witness};
 use kurabe_core::{Error, Result};
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -130,7 +132,7 @@ impl Asking {
     fn read(&mut self, moment: Moment) -> Reading {
         let Some(witness) = &mut self.witness else { return Reading::default() };
         match guarded(|| witness.read(moment, &self.clients)) {
-            Ok(reading) => reading,
+            Ok(reading) => shown(reading),
             Err(error) => {
                 // What an answer that never came would have said is not known of the next one either.
                 self.witness = None;
@@ -175,15 +177,38 @@ fn look(
     let mut pause = PAUSE;
     while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = Instant::now();
-        let seen = guarded(|| witness.look(clients))?;
+        let mut seen = guarded(|| witness.look(clients))?;
         let took = began.elapsed();
         waits.cost_ns += took.as_nanos() as u64;
+        for session in &mut seen {
+            escape([&mut session.state, &mut session.event, &mut session.statement]);
+        }
         waits.add(seen);
         quickest = quickest.min(took);
         pause = PAUSE.max(quickest * COST);
     }
     waits.finish();
     Ok(waits)
+}
+
+/// What the engine told, in text that can be shown.
+fn shown(mut reading: Reading) -> Reading {
+    escape(reading.counts.iter_mut().map(|count| &mut count.from));
+    escape(reading.statements.iter_mut().map(|statement| &mut statement.text));
+    escape(reading.not_told.iter_mut().flat_map(|not| [&mut not.what, &mut not.why]));
+    reading
+}
+
+fn escape<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+    for text in texts {
+        if text.contains(['\n', '\t']) {
+            // A statement may have lines.
+            *text = text.replace(['\n', '\t'], " ");
+        }
+        if let Cow::Owned(escaped) = printable(text) {
+            *text = escaped;
+        }
+    }
 }
 
 /// A driver's panic is an answer that did not come.

@@ -1,9 +1,10 @@
 //! What a run has made, what has failed, and how long things take.
 
 use crate::event::Event;
-use crate::runner::Place;
+use crate::runner::{Place, Plan};
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
+use kurabe_core::units;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -31,11 +32,36 @@ impl Told {
 pub(crate) struct Attempt {
     pub(crate) record: TrialRecord,
     pub(crate) took: Duration,
+    /// What disturbed it, where it was disturbed.
+    pub(crate) disturbed: Option<Disturbance>,
+}
+
+/// What disturbed a trial, so that another is made in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Disturbance {
+    /// The reason, as a clause.
+    pub(crate) why: String,
+    /// Whether Kurabe itself stood still: then the figure is not noisy but wrong, and never counts.
+    pub(crate) stood_still: bool,
+}
+
+/// Which of the trials that are made in a disturbed one's place this is, and why it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeat {
+    /// What disturbed the last one, as a clause.
+    pub(crate) why: String,
+    /// The first is 1.
+    pub(crate) number: u32,
 }
 
 impl Attempt {
     pub(crate) fn failed(&self) -> bool {
         matches!(self.record.outcome, Outcome::Failed { .. })
+    }
+
+    /// Whether it counts for nothing, since Kurabe itself stood still.
+    pub(crate) fn stood_still(&self) -> bool {
+        self.disturbed.as_ref().is_some_and(|disturbed| disturbed.stood_still)
     }
 }
 
@@ -51,6 +77,8 @@ pub(crate) struct Book {
     pub(crate) timed: u32,
     /// What trials that were made again took.
     pub(crate) again: Duration,
+    /// Trials of an earlier sitting in which Kurabe stood still, and in whose place none was made.
+    pub(crate) unrepeated: HashMap<(u32, Place), Repeat>,
 }
 
 impl Book {
@@ -64,10 +92,16 @@ impl Book {
             total: Duration::ZERO,
             timed: 0,
             again: Duration::ZERO,
+            unrepeated: HashMap::new(),
         };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
+            if let Some(why) = standstill_of(&trial.outcome) {
+                book.unrepeated.insert((trial.round, place), Repeat { why, number: 1 });
+                continue;
+            }
+            book.unrepeated.remove(&(trial.round, place));
             if places.contains(&place) && book.made.insert((trial.round, place)) {
                 *book.rounds_made.entry(place).or_default() += 1;
                 book.ended += 1;
@@ -81,7 +115,7 @@ impl Book {
 
     pub(crate) fn note(&mut self, round: u32, place: Place, attempt: &Attempt) {
         let took = attempt.took;
-        if attempt.failed() {
+        if attempt.failed() && !attempt.stood_still() {
             self.failed.insert(place);
         }
         self.made.insert((round, place));
@@ -90,6 +124,12 @@ impl Book {
         self.took.insert(place, took);
         self.total += took;
         self.timed += 1;
+    }
+
+    /// How far the run is.
+    pub(crate) fn told(&self, plan: &Plan, rounds: u32) -> Told {
+        let planned = plan.places.len() * rounds as usize;
+        Told { ended: self.ended, planned, left: self.left(&plan.places, rounds) }
     }
 
     /// Each trial still to come takes what it took last; one never made takes the mean of the others.
@@ -102,4 +142,19 @@ impl Book {
         }
         Some(left)
     }
+}
+
+/// Says that Kurabe itself stood still, where it did, as a clause.
+fn standstill_of(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
+            Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
+        }
+        _ => None,
+    }
+}
+
+/// Says for how long Kurabe itself stood still, as a clause.
+pub(crate) fn standstill(time: Duration) -> String {
+    format!("kurabe itself stood still for {}", units::time(time))
 }

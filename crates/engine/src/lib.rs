@@ -25,6 +25,7 @@ mod rate_search;
 pub mod runner;
 mod schedule;
 pub mod sides;
+mod standstill;
 mod throughput;
 mod together;
 mod totals;

@@ -208,6 +208,7 @@ mod tests {
                 figures: Vec::new(),
                 windows: Vec::new(),
                 turns: 0,
+                stood_still_ns: 0,
             })
         }
     }

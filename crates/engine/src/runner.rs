@@ -1,6 +1,6 @@
 //! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
 
-use crate::book::{Attempt, Book, Told};
+use crate::book::{Attempt, Book, Disturbance, Repeat, Told, standstill};
 use crate::cancellable::cancellable;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
@@ -15,7 +15,10 @@ use kurabe_core::experiment::{Experiment, OperationInfo, Stop, Workload};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
+use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +48,8 @@ pub struct Runner<'a> {
     /// Who looks what machine, client and server do during each trial.
     pub observer: Option<&'a dyn Observer>,
     /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
-    /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is.
+    /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is. One in which Kurabe
+    /// itself stood still is made again in any case.
     pub suspect: Option<Suspect>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
     pub sides: Option<&'a Sides>,
@@ -103,6 +107,8 @@ const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
 /// Trials that are made again may take this part of the time of all others.
 const AGAIN_PART: f64 = 0.2;
+/// So many trials are made in the place of one in which Kurabe itself stood still.
+const REPEATS: u32 = 2;
 
 /// A trial's place in a run: a cell and an operation.
 pub(crate) type Place = (usize, usize);
@@ -171,8 +177,7 @@ impl Runner<'_> {
         }
     }
 
-    /// One round: its trials in their order, then those again during which the machine worked for others. Breaks where
-    /// the user stopped the run.
+    /// One round: its trials in their order, then those again that were disturbed. Breaks where the user stopped the run.
     fn round(
         &self,
         round: u32,
@@ -182,7 +187,7 @@ impl Runner<'_> {
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
-        let mut again: Vec<(Place, String)> = Vec::new();
+        let mut again: VecDeque<(Vec<Place>, Repeat, bool)> = VecDeque::new();
         // In its first round each trial has the machine to itself and is watched, turns or not.
         let alone: Vec<Vec<Place>> = plan.places.iter().map(|place| vec![*place]).collect();
         let groups = if round == 0 { &alone } else { &plan.groups };
@@ -192,49 +197,69 @@ impl Runner<'_> {
             let tried = group.len();
             group.retain(|place| !book.failed.contains(place));
             book.ended += tried - group.len();
-            let told = Told {
-                ended: book.ended,
-                planned: plan.places.len() * rounds as usize,
-                left: book.left(&plan.places, rounds),
-            };
-            let made = match group[..] {
-                [] => continue,
-                [place] => self
-                    .attempt(round, place, None, &plan.operations, houses, told, tell)?
-                    .map(|one| vec![one]),
-                _ => self.in_turns(round, &group, &plan.operations, houses, told, tell)?,
-            };
+            let told = book.told(plan, rounds);
+            let repeat = group.iter().find_map(|place| book.unrepeated.get(&(round, *place))).cloned();
+            let made = self.make(round, &group, repeat.as_ref(), plan, houses, told, tell)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
-            for (place, attempt) in group.into_iter().zip(made) {
-                book.note(round, place, &attempt);
-                if let (Outcome::Measured(measured), Some(suspect)) = (&attempt.record.outcome, self.suspect)
-                    && let Some(why) = suspect(measured)
-                {
-                    again.push((place, why));
-                }
+            let mut disturbed = None;
+            for (place, attempt) in group.iter().zip(made) {
+                book.note(round, *place, &attempt);
+                disturbed = disturbed.or(attempt.disturbed);
+            }
+            if let Some(Disturbance { why, stood_still }) = disturbed {
+                let number = repeat.map_or(0, |repeat| repeat.number) + 1;
+                again.push_back((group, Repeat { why, number }, stood_still));
             }
         }
-        for (place, why) in again {
-            let last = book.took.get(&place).copied().unwrap_or_default();
+        while let Some((mut group, repeat, stood_still)) = again.pop_front() {
+            group.retain(|place| !book.failed.contains(place));
+            let last: Duration = group.iter().filter_map(|place| book.took.get(place)).sum();
             // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
-            if (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
+            if !stood_still && (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
                 continue;
             }
-            let told = Told {
-                ended: book.ended.saturating_sub(1),
-                planned: plan.places.len() * rounds as usize,
-                left: book.left(&plan.places, rounds),
-            };
-            let Some(record) = self.attempt(round, place, Some(why), &plan.operations, houses, told, tell)?
-            else {
-                return Ok(ControlFlow::Break(()));
-            };
-            book.again += record.took;
-            if record.failed() {
-                book.failed.insert(place);
+            let mut told = book.told(plan, rounds);
+            told.ended = told.ended.saturating_sub(group.len());
+            let made = self.make(round, &group, Some(&repeat), plan, houses, told, tell)?;
+            let Some(made) = made else { return Ok(ControlFlow::Break(())) };
+            let mut disturbed = None;
+            for (place, attempt) in group.iter().zip(made) {
+                if !stood_still {
+                    book.again += attempt.took;
+                }
+                if attempt.stood_still() {
+                    disturbed = attempt.disturbed;
+                } else if attempt.failed() {
+                    book.failed.insert(*place);
+                }
+            }
+            if let Some(Disturbance { why, .. }) = disturbed {
+                again.push_back((group, Repeat { why, number: repeat.number + 1 }, true));
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Makes the trials of a group, one alone and several in turns; `None` where the user stopped them.
+    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
+    fn make(
+        &self,
+        round: u32,
+        group: &[Place],
+        repeat: Option<&Repeat>,
+        plan: &Plan,
+        houses: &mut [Option<House>],
+        told: Told,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<Vec<Attempt>>> {
+        match *group {
+            [] => Ok(Some(Vec::new())),
+            [place] => {
+                let made = self.attempt(round, place, repeat, &plan.operations, houses, told, tell)?;
+                Ok(made.map(|one| vec![one]))
+            }
+            _ => self.in_turns(round, group, repeat, &plan.operations, houses, told, tell),
+        }
     }
 
     /// Makes one trial and tells its outcome; `None` where the user stopped it.
@@ -243,7 +268,7 @@ impl Runner<'_> {
         &self,
         round: u32,
         place: Place,
-        again: Option<String>,
+        repeat: Option<&Repeat>,
         operations: &[&'static OperationInfo],
         houses: &mut [Option<House>],
         told: Told,
@@ -259,18 +284,56 @@ impl Runner<'_> {
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let house = &mut houses[self.slot(cell)];
-        let rerun = again.is_some();
+        let rerun = repeat.is_some();
         let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, house, tell)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
+        let (outcome, disturbed) = self.judge_disturbance(outcome, repeat);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target begins with a fresh connection and fresh data.
             houses[self.slot(cell)] = None;
         }
         let operation = operation.name.to_owned();
+        let again = repeat.map(|repeat| repeat.why.clone());
         let record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again };
         tell(Event::TrialEnds { record: &record })?;
-        Ok(Some(Attempt { record, took: started.elapsed() }))
+        Ok(Some(Attempt { record, took: started.elapsed(), disturbed }))
+    }
+
+    /// What disturbed a trial, where it was. One in which Kurabe itself stood still has no figures where it is the last that is
+    /// made in the place of such a one.
+    pub(crate) fn judge_disturbance(
+        &self,
+        trial: Result<Measurement, Failure>,
+        repeat: Option<&Repeat>,
+    ) -> (Result<Measurement, Failure>, Option<Disturbance>) {
+        let stood_still = match &trial {
+            Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
+            // What a server does to a client that is silent is not its fault. A wrong answer is.
+            Err(Failure { error, stood_still, .. })
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Timeout | ErrorKind::ConnectionLost | ErrorKind::Limit
+                ) =>
+            {
+                *stood_still
+            }
+            Err(_) => Duration::ZERO,
+        };
+        if stood_still.is_zero() {
+            let suspect = self.suspect.zip(trial.as_ref().ok());
+            let why = suspect.and_then(|(suspect, measured)| suspect(measured));
+            return (trial, why.map(|why| Disturbance { why, stood_still: false }));
+        }
+        let why = standstill(stood_still);
+        let number = repeat.map_or(0, |repeat| repeat.number);
+        if number < REPEATS {
+            return (trial, Some(Disturbance { why, stood_still: true }));
+        }
+        let message = format!("{why} during this trial, and during each of the {number} before it");
+        let error = Error::new(ErrorKind::Environment, message)
+            .hint("run it where nothing stops, freezes or pauses the process or its machine");
+        (Err(error.into()), None)
     }
 
     /// What came out, as it is recorded; `None` where the user stopped it.
@@ -281,7 +344,7 @@ impl Runner<'_> {
             Err(_) if self.cancel.load(Ordering::Relaxed) => None,
             Err(failure) => Some(Outcome::Failed {
                 kind: failure.error.kind(),
-                reason: failure.error.to_string(),
+                reason: printable(&failure.error.to_string()).into_owned(),
                 mismatches: failure.mismatches,
             }),
         }
@@ -366,6 +429,7 @@ impl Runner<'_> {
         let target = &self.targets[cell.target];
         let seed = self.draw_seed(round, cell, operation, rerun);
         let mut probes = 0;
+        let stood_still = Cell::new(Duration::ZERO);
         let mut made = |pace: Pace, stop: Stop| {
             let number = house.next_trial();
             workload.before(
@@ -389,9 +453,15 @@ impl Runner<'_> {
                 sides: self.sides,
             };
             probes += 1;
-            trial.run(|done| {
+            let made = trial.run(|done| {
                 workload.after(operation.name, &mut cancellable(&mut *house.session, self.cancel), done)
-            })
+            });
+            let meanwhile = match &made {
+                Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
+                Err(failure) => failure.stood_still,
+            };
+            stood_still.set(stood_still.get() + meanwhile);
+            made
         };
         let stop = plan::stop(self.spec, operation);
         let arrivals = self.spec.arrivals.unwrap_or_default();
@@ -402,17 +472,21 @@ impl Runner<'_> {
                 let slo = Duration::from_nanos(self.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
                 let search = RateSearch { slo, arrivals, time };
-                search.find(|pace, time| made(pace, Stop { duration: Some(time), ..Stop::default() }))?
+                let found =
+                    search.find(|pace, time| made(pace, Stop { duration: Some(time), ..Stop::default() }));
+                found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
             }
         };
+        // A search for a rate is led astray by any of its trials.
+        measured.stood_still_ns = stood_still.get().as_nanos() as u64;
         measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
 }
 
 /// What a run makes.
-struct Plan {
-    places: Vec<Place>,
+pub(crate) struct Plan {
+    pub(crate) places: Vec<Place>,
     /// The same, those together that are made in turns.
     groups: Vec<Vec<Place>>,
     operations: Vec<&'static OperationInfo>,

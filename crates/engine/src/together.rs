@@ -1,11 +1,12 @@
 //! Which trials of a round are made in turns, and making them.
 
-use crate::book::{Attempt, Told};
+use crate::book::{Attempt, Repeat, Told};
 use crate::cancellable::cancellable;
 use crate::event::Event;
 use crate::house::House;
 use crate::plan;
 use crate::runner::{Place, Runner};
+use crate::standstill::Monitor;
 use crate::trial::{Failure, Pace, Played, Trial, panicked};
 use crate::turns::{Had, Seat, Turns};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -83,10 +84,12 @@ impl Runner<'_> {
     }
 
     /// Makes trials in turns and tells their outcomes; `None` where the user stopped them.
+    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
     pub(crate) fn in_turns(
         &self,
         round: u32,
         group: &[Place],
+        repeat: Option<&Repeat>,
         operations: &[&'static OperationInfo],
         houses: &mut [Option<House>],
         told: Told,
@@ -126,7 +129,9 @@ impl Runner<'_> {
             number,
             stop: plan::stop(self.spec, operations[operation]),
             pace: Pace::Closed,
-            seed: self.draw_seed(round, &self.cells[cell], operations[operation], false).of_probe(0),
+            seed: self
+                .draw_seed(round, &self.cells[cell], operations[operation], repeat.is_some())
+                .of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
             // What others do meanwhile could not be told from what this one does.
@@ -146,22 +151,24 @@ impl Runner<'_> {
         for ((trial, played), place) in trials.iter().zip(played).zip(group) {
             let house = &mut houses[self.slot(&self.cells[place.0])];
             let judged = played.and_then(|(played, had)| judge(trial, played, had, house, self.cancel));
+            let (judged, disturbed) = self.judge_disturbance(judged, repeat);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
-            outcomes.push(outcome);
+            outcomes.push((outcome, disturbed));
         }
         let took = started.elapsed() / group.len() as u32;
         let mut attempts = Vec::with_capacity(group.len());
-        for (place, outcome) in group.iter().zip(outcomes) {
+        for (place, (outcome, disturbed)) in group.iter().zip(outcomes) {
             if matches!(outcome, Outcome::Failed { .. }) {
                 houses[self.slot(&self.cells[place.0])] = None;
             }
             let operation = operations[place.1].name.to_owned();
-            let mut record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again: None };
+            let again = repeat.map(|repeat| repeat.why.clone());
+            let mut record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again };
             if let Outcome::Measured(measured) = &mut record.outcome {
                 measured.around_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
             tell(Event::TrialEnds { record: &record })?;
-            attempts.push(Attempt { record, took });
+            attempts.push(Attempt { record, took, disturbed });
         }
         Ok(Some(attempts))
     }
@@ -190,7 +197,13 @@ impl Runner<'_> {
                 turns.wait_until_seated(number);
                 playing.push(thread);
             }
-            let had = turns.give(time, seed, self.cancel);
+            let monitor = Monitor::start();
+            let mut had = turns.give(time, seed, self.cancel);
+            // Whose turn it was is not asked: what was made together is made again together.
+            let stood_still = monitor.end();
+            for had in &mut had {
+                had.stood_still = stood_still;
+            }
             let ended = |(thread, had): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, Had)| {
                 let thread = thread
                     .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;

@@ -10,6 +10,7 @@ use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::sides::Sides;
+use crate::standstill::Monitor;
 use crate::throughput;
 use crate::totals::Totals;
 use crate::turns::{Had, Seat};
@@ -92,12 +93,14 @@ pub struct Failure {
     pub error: Error,
     /// Answers that were not what they had to be.
     pub mismatches: u64,
+    /// How long this process stood still meanwhile: what a server does then is not its fault.
+    pub stood_still: Duration,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let mismatches = u64::from(error.kind() == ErrorKind::Mismatch);
-        Self { error, mismatches }
+        Self { error, mismatches, stood_still: Duration::ZERO }
     }
 }
 
@@ -165,10 +168,13 @@ impl Trial<'_> {
         had: Option<Had>,
         check: impl FnOnce(&[Done]) -> Result<Verification>,
     ) -> Result<Measurement, Failure> {
-        let Played { ended: Ended { outcomes, cpu, observed, footprint }, schedule } = played;
+        let Played { ended, schedule } = played;
+        let Ended { outcomes, cpu, observed, footprint, stood_still, stood_still_in_all } = ended;
+        let stood_still_in_all = had.map_or(stood_still_in_all, |had| had.stood_still);
         let totals = Totals::of(outcomes);
         if let Some(error) = totals.error {
-            return Err(Failure { error, mismatches: totals.mismatches });
+            let mismatches = totals.mismatches;
+            return Err(Failure { error, mismatches, stood_still: stood_still_in_all });
         }
         let sum = totals.completed + totals.failed + totals.paced.dropped;
         if totals.offered != sum {
@@ -176,9 +182,8 @@ impl Trial<'_> {
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
         if totals.completed == 0 {
-            return Err(
-                Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial").into()
-            );
+            let error = Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial");
+            return Err(Failure { error, mismatches: 0, stood_still: stood_still_in_all });
         }
         // A client that failed says more than a server that could not be seen.
         let footprint = footprint?;
@@ -216,6 +221,7 @@ impl Trial<'_> {
             // The time of a curve knows no turns.
             windows: if had.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
             turns: had.map_or(0, |had| had.turns),
+            stood_still_ns: had.map_or(stood_still, |had| had.stood_still).as_nanos() as u64,
             figures: [
                 throughput::figures(&totals.clients),
                 totals.connections.figures(),
@@ -290,6 +296,8 @@ impl Trial<'_> {
             what.map_or(Ok(None), |what| Asked::begin(what, self.driver, self.observer))
         };
         let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
+        // One for all that are interleaved, where they are.
+        let monitor = shared.seat.is_none().then(Monitor::start);
         thread::scope(|scope| {
             let (threads, mut refused) = self.start(scope, shared, clients);
             let lead = LEAD + LEAD_EACH * clients as u32;
@@ -327,6 +335,7 @@ impl Trial<'_> {
             if let Some(asking) = &mut asking {
                 asking.look();
             }
+            let before = monitor.as_ref().map_or(Duration::ZERO, Monitor::so_far);
             let cpu = process_cpu();
             if abandon {
                 shared.gate.abandon();
@@ -335,6 +344,8 @@ impl Trial<'_> {
             }
             shared.finish.wait_for_reports(threads.len());
             let cpu = process_cpu().saturating_sub(cpu);
+            let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
+            let stood_still = stood_still_in_all.saturating_sub(before);
             if let Some(asking) = &mut asking {
                 asking.stop();
             }
@@ -355,7 +366,7 @@ impl Trial<'_> {
                         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
                 })
                 .collect();
-            Ok(Ended { outcomes: outcomes?, cpu, observed, footprint })
+            Ok(Ended { outcomes: outcomes?, cpu, observed, footprint, stood_still, stood_still_in_all })
         })
     }
 }
@@ -374,6 +385,9 @@ struct Ended {
     observed: Option<Observation>,
     /// What the connections cost the server, where that is asked.
     footprint: Result<Vec<Figure>>,
+    /// How long this process stood still in the measured phase, and from the first connection on.
+    stood_still: Duration,
+    stood_still_in_all: Duration,
 }
 
 /// Runs a client; a panic in it (some drivers have them) fails the trial and nothing else.

@@ -51,6 +51,8 @@ pub(crate) struct Had {
     pub(crate) turns: u64,
     /// CPU time of the whole process in them.
     pub(crate) cpu: Duration,
+    /// How long this process stood still meanwhile, in any trial's turns.
+    pub(crate) stood_still: Duration,
 }
 
 impl Turns {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::run::{Measurement, RunSpec, TrialRecord};
+use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
@@ -75,6 +75,19 @@ fn no_trial_is_made_again_without_a_reason() {
     for suspect in [None, Some(never as Suspect)] {
         assert_eq!(run(4, &[], suspect, &[]).len(), 8);
     }
+}
+
+#[test]
+fn resumed_run_makes_trials_again_in_which_it_stood_still() {
+    let mut earlier = run(2, &[], None, &[]);
+    let Outcome::Measured(measured) = &mut earlier[1].outcome else { panic!("it failed: {earlier:?}") };
+    measured.stood_still_ns = 5_000_000_000;
+    let resumed = run(2, &[], None, &earlier);
+    assert_eq!(resumed.len(), 1);
+    assert_eq!((resumed[0].round, resumed[0].cell), (earlier[1].round, earlier[1].cell));
+    assert_eq!(resumed[0].again.as_deref(), Some("kurabe itself stood still for 5 s"));
+    earlier.extend(resumed);
+    assert!(run(2, &[], None, &earlier).is_empty());
 }
 
 #[test]

@@ -13,11 +13,11 @@ pub(crate) const DONE: Exit = Exit(0);
 pub(crate) const INTERNAL: Exit = Exit(1);
 /// The command line, a suite file or a URL is wrong; nothing was done.
 pub(crate) const USAGE: Exit = Exit(2);
-/// A target could not be used: not there, refused, in use, too small.
+/// A target could not be used: not there, refused, in use, too small, or its answers are wrong.
 pub(crate) const TARGET: Exit = Exit(3);
 /// The run ended, and some cells have no figures: the report says why.
 pub(crate) const FAILED_CELLS: Exit = Exit(4);
-/// A run file could not be found, read or written.
+/// A file could not be found, read or written, or this machine could not do its part.
 pub(crate) const RUN_FILE: Exit = Exit(5);
 /// Stopped by the user; what was measured is kept.
 pub(crate) const INTERRUPTED: Exit = Exit(130);
@@ -27,9 +27,9 @@ pub(crate) const HELP: &str = "Exit codes:
   0    everything that was asked for was done
   1    a defect of kurabe itself
   2    the command line, a suite file or a URL is wrong; nothing was done
-  3    a target could not be used: not there, refused, in use, too small
+  3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
   4    the run ended, and some cells have no figures; the report says why
-  5    a run file could not be found, read or written
+  5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   130  stopped by the user; what was measured is kept";
 
 impl Exit {
@@ -76,8 +76,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         | ErrorKind::Server
         | ErrorKind::ConnectionLost
         | ErrorKind::Timeout
-        | ErrorKind::Protocol => TARGET,
-        ErrorKind::Mismatch => FAILED_CELLS,
+        | ErrorKind::Protocol
+        // Cells that failed for it are no error of a run; where it ends a command, nothing was measured.
+        | ErrorKind::Mismatch => TARGET,
         ErrorKind::Damaged | ErrorKind::Environment => RUN_FILE,
         ErrorKind::Interrupted => INTERRUPTED,
         ErrorKind::Internal => INTERNAL,

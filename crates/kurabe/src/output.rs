@@ -7,6 +7,9 @@
 
 use crate::targets;
 use clap::ArgMatches;
+use kurabe_core::text::{is_unprintable, printable};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 /// Prints help, the version, or what is wrong with the command line. It repeats words of the command line, and a URL among
@@ -57,32 +60,91 @@ impl Output {
         }
     }
 
-    /// Prints a result. A reader that went away (`kurabe show | head`) is no error.
-    pub(crate) fn result(&self, text: &str) {
+    /// Prints a result. A reader that went away (`kurabe show | head`) is no error; a file that takes no more is.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) where it could not be written.
+    pub(crate) fn result(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+        match write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
+                    .hint("is there room where standard output goes?"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Says something beside the result.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            eprintln!("{}", lines(text));
         }
     }
 
     /// Says where a result is, or what to do next: not progress, so `--quiet` keeps it.
     pub(crate) fn hint(&self, text: &str) {
-        eprintln!("{text}");
+        eprintln!("{}", lines(text));
     }
 
     /// Says what went wrong.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        eprintln!("kurabe: {error:#}");
+        eprintln!("kurabe: {}", lines(&format!("{error:#}")));
     }
 
     /// Warns of something that is not wrong enough to stop.
     pub(crate) fn warning(&self, text: &str) {
-        eprintln!("kurabe: warning: {text}");
+        eprintln!("kurabe: warning: {}", printable(text));
+    }
+}
+
+/// A result in text that can be shown: lines, tabs and, where colours are wanted, their sequences stay.
+fn screen(text: &str, colour: bool) -> Cow<'_, str> {
+    let stays = |character: char| matches!(character, '\n' | '\t');
+    if !text.contains(|c| is_unprintable(c) && !stays(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (at, character) in text.char_indices() {
+        if stays(character) || colour && character == '\u{1b}' && sets_colour(&text[at..]) {
+            out.push(character);
+        } else {
+            out.push_str(&printable(character.encode_utf8(&mut [0; 4])));
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a text begins with a sequence that sets colours, and does nothing else.
+fn sets_colour(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("\u{1b}[") else { return false };
+    rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+}
+
+/// What several lines say, each of them in text that can be shown. None but the first may look like one of the program's own
+/// messages.
+fn lines(text: &str) -> String {
+    let line = |(n, line): (usize, &str)| {
+        let indent = if n > 0 && line.starts_with("kurabe: ") { "  " } else { "" };
+        format!("{indent}{}", printable(line))
+    };
+    text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_keeps_colours_that_are_wanted_and_nothing_else() {
+        let text = "a\u{1b}[1;31mb\u{1b}[0m\n\tc\u{1b}[2J\u{9b}31m\r";
+        assert_eq!(screen(text, true), "a\u{1b}[1;31mb\u{1b}[0m\n\tc\\u{1b}[2J\\u{9b}31m\\r");
+        assert_eq!(screen("\u{1b}[1m", false), "\\u{1b}[1m");
+    }
+
+    #[test]
+    fn further_line_of_a_message_does_not_look_like_a_message() {
+        assert_eq!(lines("kurabe: a\nkurabe: b\nc\u{7}"), "kurabe: a\n  kurabe: b\nc\\u{7}");
     }
 }

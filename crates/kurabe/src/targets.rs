@@ -207,14 +207,14 @@ pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> 
         Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
         Some(Err(error)) => return Err(error),
     };
-    let facts = driver.describe()?;
+    let facts = driver.describe()?.printable();
     if let Some(class) = durability
         && refused.is_none()
         && facts.durability != Some(class)
     {
         let found = facts.durability.map_or("unknown", DurabilityClass::name);
         let why = format!("the durability class was to be '{class}' and the server says '{found}'");
-        return Err(Error::new(ErrorKind::Internal, why));
+        return Err(Error::new(ErrorKind::Server, why));
     }
     Ok((driver, facts, refused))
 }
@@ -309,7 +309,13 @@ fn not_started(error: &TestbedError) -> Error {
         TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
         TestbedError::Io { .. } | TestbedError::Guard { .. } => ErrorKind::Environment,
     };
-    Error::new(kind, error.to_string())
+    told(kind, &error.to_string())
+}
+
+/// An error of the testbed's words, of which the first line is the message and the others are those of a log.
+pub(crate) fn told(kind: ErrorKind, text: &str) -> Error {
+    let mut lines = text.lines();
+    Error::new(kind, lines.next().unwrap_or_default()).log(lines)
 }
 
 /// Those options of an `up:` URL that are the driver's: the rest are settings of the server.

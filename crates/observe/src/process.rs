@@ -2,6 +2,7 @@
 
 use crate::tick_ns;
 use kurabe_core::observation::{BUSIEST, ProcessUse, ThreadUse};
+use kurabe_core::text::printable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
@@ -48,7 +49,7 @@ impl Stat {
         // Field 3 of the manual page is the first here.
         let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
-            name: text.get(open + 1..close)?.to_owned(),
+            name: printable(text.get(open + 1..close)?).into_owned(),
             state: *words.first()?.as_bytes().first()?,
             parent: number(4)? as u32,
             ticks: number(14)? + number(15)?,

@@ -2,6 +2,7 @@
 
 use crate::chain::Chain;
 use kurabe_core::run::{Resumption, RunEnd, RunHeader, TrialRecord};
+use kurabe_core::text::printable_json;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -124,7 +125,12 @@ pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
     if !unknown.is_empty() {
         return Err(newer(&unknown.join(", ")));
     }
-    let header = parse(bytes).map_err(|why| not_understood(why, minor))?;
+    let mut header: RunHeader = parse(bytes).map_err(|why| not_understood(why, minor))?;
+    if header.spec.custom.is_some() {
+        // A workload's own text is run again, and has lines.
+        let raw = from_slice::<RunHeader>(bytes).map_err(|why| not_understood(why, minor))?;
+        header.spec.custom = raw.spec.custom;
+    }
     Ok((header, minor))
 }
 
@@ -180,7 +186,13 @@ fn not_understood(why: String, minor: u64) -> Refusal {
     }
 }
 
+/// Reads a line that anybody may have written: its text can be shown as it is.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    from_slice(printable_json(text).as_bytes())
+}
+
+fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 

@@ -41,14 +41,28 @@ impl Store {
     /// Opens the folder of all runs; it is made with its first run, not before.
     ///
     /// # Errors
-    /// [`Usage`](ErrorKind::Usage) where something that is no folder is in its place.
+    /// [`Environment`](ErrorKind::Environment) where something that is no folder is in its place.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
             let message = format!("runs cannot be kept in {}: it is no folder", dir.display());
-            return Err(Error::usage(message));
+            return Err(
+                Error::new(ErrorKind::Environment, message).hint("name a folder, or one that can be made")
+            );
         }
         Ok(Self { dir, sync: sync_folder })
+    }
+
+    /// Makes the folder and tries whether runs can be made in it.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn try_out(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
+        let tried = self.dir.join(unborn_name());
+        fs::create_dir(&tried)
+            .and_then(|()| fs::remove_dir(&tried))
+            .map_err(|error| io_error("make runs in", &self.dir, &error))
     }
 
     /// The folder of all runs.

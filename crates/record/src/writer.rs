@@ -208,6 +208,7 @@ mod tests {
             figures: Vec::new(),
             windows: Vec::new(),
             turns: 0,
+            stood_still_ns: 0,
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -5,7 +5,7 @@ use crate::wire::link::{Query, rows};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Support;
 use kurabe_core::operation::Operation;
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 
 /// A storage engine, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(crate) fn all(link: &mut dyn Query) -> Result<Vec<StorageEngine>> {
 pub(crate) fn find(engines: &[StorageEngine], name: &str) -> Result<StorageEngine> {
     engines.iter().find(|engine| engine.is(name)).cloned().ok_or_else(|| {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name.as_str()).collect();
-        Error::usage(format!("the server has no storage engine {name}"))
+        Error::new(ErrorKind::NotFound, format!("the server has no storage engine {name}"))
             .hint(format!("it has: {}", names.join(", ")))
     })
 }

@@ -41,7 +41,7 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
         ),
         1021 | 3675 => (ErrorKind::Limit, "the server's disk or table space is full"),
         1041 | 1037 | 1038 => (ErrorKind::Limit, "the server is out of memory"),
-        1286 => (ErrorKind::Usage, "name a storage engine that the server has (SHOW ENGINES)"),
+        1286 => (ErrorKind::NotFound, "name a storage engine that the server has (SHOW ENGINES)"),
         1053 | 1077 | 1317 | 1927 | 3169 | 4031 => (ErrorKind::ConnectionLost, ""),
         _ => (ErrorKind::Server, ""),
     }

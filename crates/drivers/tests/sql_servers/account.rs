@@ -139,7 +139,7 @@ fn a_storage_engine_may_be_named() {
             namespace.remove("kurabe_engine").unwrap();
             let error = open(&with(&url, "engine=Nonsense")).unwrap();
             let error = error.namespace().unwrap().create(&table("kurabe_engine")).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         }
     }
 }

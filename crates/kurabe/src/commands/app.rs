@@ -232,7 +232,7 @@ fn serve(
         options: asked.options,
     };
     let listening = application.listen(asked.listen)?;
-    announce(asked, &listening, output);
+    announce(asked, &listening, output)?;
     signals::wait_for("the requests that are being served");
     let outcome = listening.serve(stop)?;
     signals::wait_for(format!("{} to be asked what was written", target.name));
@@ -308,9 +308,9 @@ fn fill(served: &[Served], house: &mut House, stop: &AtomicBool, output: &Output
     Ok(())
 }
 
-fn announce(asked: &Asked, listening: &Listening, output: &Output) {
+fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_core::Result<()> {
     let address = listening.address();
-    output.result(&format!("http://{address}"));
+    output.result(&format!("http://{address}"))?;
     if !address.ip().is_loopback() {
         output.warning("other machines reach this address: it serves whoever asks");
     }
@@ -320,6 +320,7 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) {
         units::count(asked.options.queue as u64),
         units::count(listening.most_connections() as u64)
     ));
+    Ok(())
 }
 
 /// What was done, in one line.

@@ -14,6 +14,6 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let infos = [report::info(&first, output), report::info(&second, output)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
-    output.result(&compare::terminal(&compare::compare(&a, &b), &report::terminal_options(output)));
+    output.result(&compare::terminal(&compare::compare(&a, &b), &report::terminal_options(output)))?;
     Ok(exit::DONE)
 }

@@ -44,7 +44,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                         };
                         let _ = writeln!(text, "  {:<15} {told}", "observed");
                     }
-                    output.result(&text);
+                    output.result(&text)?;
                     if !fits {
                         worst = Some(exit::TARGET);
                     }

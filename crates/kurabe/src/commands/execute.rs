@@ -79,7 +79,8 @@ fn make(
     let axes = axes(experiment, spec)?;
     if trials == 0 {
         let reasons = unavailable(&axes, &opened.targets, &cells);
-        return Err(Error::new(ErrorKind::Unsupported, format!("no cell can be measured{reasons}")).into());
+        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured, for these reasons:");
+        return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
     output.note(&planned(&axes, spec, &opened.targets, &cells, fit.as_ref(), job.dry));
     if let (Some(fit), Some(budget)) = (&fit, spec.budget_ns.map(Duration::from_nanos)) {
@@ -143,7 +144,7 @@ pub(super) fn go_on(
     let further = super::settle::prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
-        output.result(&report::terminal(&run, output));
+        output.result(&report::terminal(&run, output))?;
         return Ok(exit::DONE);
     }
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
@@ -291,7 +292,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     if run.trials.is_empty() {
         output.note("nothing was measured");
     } else {
-        output.result(&report::terminal(&run, output));
+        output.result(&report::terminal(&run, output))?;
         if html {
             match report::write_html(&run, writer.path()) {
                 Ok(path) => output.hint(&format!("report: {}", path.display())),

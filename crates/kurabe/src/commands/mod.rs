@@ -32,7 +32,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("rerun", matches)) => run::rerun(matches, output),
         Some(("resume", matches)) => run::resume(matches, output),
         Some(("list", _)) => {
-            output.result(&list::text());
+            output.result(&list::text())?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),
@@ -47,7 +47,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             if let Some(shell) = matches.get_one::<Shell>("shell") {
                 let mut text = Vec::new();
                 clap_complete::generate(*shell, &mut cli::command(), "kurabe", &mut text);
-                output.result(&String::from_utf8_lossy(&text));
+                output.result(&String::from_utf8_lossy(&text))?;
             }
             Ok(exit::DONE)
         }

@@ -22,8 +22,18 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for("who is being answered");
     let failed = |error: std::io::Error| Error::new(ErrorKind::Environment, format!("{address}: {error}"));
-    let observatory = Observatory::listen(address, token).map_err(failed)?;
-    output.result(&observatory.address().map_err(failed)?.to_string());
+    let refused = |error: std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::AddrInUse => ErrorKind::InUse,
+            std::io::ErrorKind::PermissionDenied => ErrorKind::NotPermitted,
+            std::io::ErrorKind::AddrNotAvailable => ErrorKind::Usage,
+            _ => ErrorKind::Environment,
+        };
+        Error::new(kind, format!("cannot listen at {address}: {error}"))
+            .hint("name another address by --listen; port 0 is any that is free")
+    };
+    let observatory = Observatory::listen(address, token).map_err(refused)?;
+    output.result(&observatory.address().map_err(failed)?.to_string())?;
     output.note("it looks at this host's servers for runs that have the token, until Ctrl-C");
     let (tell, asked) = channel();
     std::thread::scope(|scope| {

@@ -57,7 +57,10 @@ pub(super) fn planned(
             let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
         }
     }
-    text + &unavailable(axes, targets, cells)
+    for reason in unavailable(axes, targets, cells) {
+        let _ = write!(text, "\nnot available: {reason}");
+    }
+    text
 }
 
 /// How far beyond its time a run may be expected to go before a reader is told.
@@ -110,7 +113,7 @@ pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Optio
 }
 
 /// One line for each reason, with the cells that it keeps out.
-pub(super) fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> String {
+pub(super) fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> Vec<String> {
     let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
     for cell in cells {
         let Some(reason) = cell.unavailable.as_deref() else { continue };
@@ -120,18 +123,13 @@ pub(super) fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRe
             None => reasons.push((cell.target, reason, vec![name])),
         }
     }
-    let mut text = String::new();
-    for (target, reason, names) in reasons {
+    let line = |(target, reason, names): (usize, &str, Vec<String>)| {
         let shown = if names.len() > 4 {
             format!("{} and {} more", names[..3].join(", "), names.len() - 3)
         } else {
             names.join(", ")
         };
-        let _ = write!(
-            text,
-            "\nnot available: {}: {reason}",
-            format!("{} {shown}", targets[target].name).trim_end()
-        );
-    }
-    text
+        format!("{}: {reason}", format!("{} {shown}", targets[target].name).trim_end())
+    };
+    reasons.into_iter().map(line).collect()
 }

@@ -49,10 +49,10 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         None => None,
     };
     match file {
-        None => output.result(&text),
+        None => output.result(&text)?,
         Some(file) => {
             write(&file, &text)?;
-            output.result(&file.display().to_string());
+            output.result(&file.display().to_string())?;
         }
     }
     Ok(exit::DONE)
@@ -135,6 +135,14 @@ fn write(file: &Path, text: &str) -> Result<()> {
         return Ok(fs::write(file, text).map_err(failed)?);
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let message = format!(
+            "the report cannot be written to {}: there is no folder {}",
+            file.display(),
+            folder.display()
+        );
+        return Err(Error::new(ErrorKind::Environment, message).hint("make it, or name another").into());
+    }
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     new.write_all(text.as_bytes()).map_err(failed)?;
     // A report is for others to read, which temporary files are not.

@@ -29,14 +29,16 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         };
         (Request::of_suite(suite, matches)?, matches)
     };
+    let spec = request.spec()?;
+    let dry = matches.get_flag("dry-run");
     let job = Job {
-        spec: request.spec()?,
+        spec,
         free: request.free()?,
         urls: request.target_urls(),
         cache: request.cache_url(),
-        store: places::runs(matches)?,
+        store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
-        dry: matches.get_flag("dry-run"),
+        dry,
     };
     execute(job, output)
 }
@@ -66,7 +68,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         cache: spec.cache.clone(),
         spec,
         free: Free::default(),
-        store: places::runs(matches)?,
+        store: places::writable_runs(matches)?,
         html: !matches.get_flag("no-html"),
         dry: false,
     };

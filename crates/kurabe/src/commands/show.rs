@@ -15,7 +15,7 @@ pub(super) fn show(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         return list(matches, output);
     }
     let (_, run) = named_run(matches, "run", output)?;
-    output.result(&super::report::terminal(&run, output));
+    output.result(&super::report::terminal(&run, output))?;
     Ok(exit::DONE)
 }
 
@@ -50,6 +50,6 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         };
         let _ = writeln!(text, "{name:width$}  {about}");
     }
-    output.result(&text);
+    output.result(&text)?;
     Ok(exit::DONE)
 }

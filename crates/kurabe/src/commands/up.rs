@@ -22,7 +22,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for(format!("a throwaway {engine} to start"));
     let server = targets::up(&url, None, 0, output)?;
-    output.result(server.url());
+    output.result(server.url())?;
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
     } else {
@@ -32,9 +32,8 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     signals::wait_for(format!("{engine} to end"));
     while !stop.load(Ordering::SeqCst) {
         if let Some(why) = server.died() {
-            return Err(
-                Error::new(ErrorKind::ConnectionLost, format!("the server ended by itself: {why}")).into()
-            );
+            let text = format!("the server ended by itself: {why}");
+            return Err(targets::told(ErrorKind::ConnectionLost, &text).into());
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -2,6 +2,7 @@
 
 use super::VERSION;
 use hmac::{Hmac, KeyInit, Mac};
+use kurabe_core::text::printable_json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -173,7 +174,9 @@ impl Channel {
             return Err("a message was changed on its way".to_owned());
         }
         self.received += 1;
-        serde_json::from_slice(body).map(Some).map_err(|_| "it did not speak the protocol".to_owned())
+        let text = std::str::from_utf8(body).map(printable_json);
+        let message = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+        message.map(Some).ok_or_else(|| "it did not speak the protocol".to_owned())
     }
 
     pub(super) fn stream(&self) -> &TcpStream {

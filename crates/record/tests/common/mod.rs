@@ -131,6 +131,7 @@ fn trial(n: u32) -> TrialRecord {
         figures: Vec::new(),
         windows: Vec::new(),
         turns: 0,
+        stood_still_ns: 0,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

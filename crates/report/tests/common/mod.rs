@@ -240,6 +240,7 @@ impl Scenario {
             figures: Vec::new(),
             windows: Vec::new(),
             turns: 0,
+            stood_still_ns: 0,
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         if plan.comparisons == 0 {
             return Err(Error::usage("0 comparisons say nothing").into());
         }
-        return Ok(differences::differences(&plan, &engines, &cancel, output));
+        return Ok(differences::differences(&plan, &engines, &cancel, output)?);
     }
     let mut cases: Vec<Case> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             break;
         }
     }
-    output.result(&table(&kinds, &cases, &left_out, time));
+    output.result(&table(&kinds, &cases, &left_out, time))?;
     if cancel.load(Ordering::SeqCst) {
         return Ok(exit::INTERRUPTED);
     }

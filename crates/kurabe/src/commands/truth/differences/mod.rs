@@ -79,7 +79,7 @@ pub(super) fn differences(
     engines: &[&'static str],
     cancel: &AtomicBool,
     output: &Output,
-) -> Exit {
+) -> kurabe_core::Result<Exit> {
     let mut tallies: Vec<(&str, Tally, Tally)> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
@@ -128,11 +128,11 @@ pub(super) fn differences(
         none.add(without);
         some.add(with);
     }
-    output.result(&table(plan, &tallies, &none, &some, &left_out));
+    output.result(&table(plan, &tallies, &none, &some, &left_out))?;
     if cancel.load(Ordering::SeqCst) {
-        return exit::INTERRUPTED;
+        return Ok(exit::INTERRUPTED);
     }
-    if holds(&none, &some) { exit::DONE } else { exit::INTERNAL }
+    Ok(if holds(&none, &some) { exit::DONE } else { exit::INTERNAL })
 }
 
 /// Whether what must hold on any machine does. That all are found needs a quiet one, and is told and not asked for.

@@ -1,0 +1,120 @@
+//! Text that others wrote: a server's error or version, a process's name, a run file.
+//!
+//! Such text is data. Shown as it is, a control character in it could move a terminal's cursor, forge a line of output or hide a
+//! part of it. It is escaped once where it comes in ([`Error`](crate::Error)s escape their own), so that what is recorded and
+//! shown is clean.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text with each character that a terminal or a reader would not show as one escaped as Rust writes it: `\n`, `\u{1b}`.
+/// These are the control characters (C0, DEL, C1), line and paragraph separators, and what changes the direction of text.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unprintable) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_unprintable(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The same of a text that is owned.
+pub fn into_printable(text: String) -> String {
+    match printable(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
+    }
+}
+
+/// A JSON text whose strings are [printable] once they are read. What is no JSON stays none.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    if json.bytes().all(|byte| byte < 0x7f && byte != b'\\') {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    let mut rest = json.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            // The escape sequence of a character below it would have been JSON's own.
+            if is_unprintable(character) && character >= '\u{7f}' {
+                let _ = write!(out, "\\\\u{{{:x}}}", u32::from(character));
+            } else {
+                out.push(character);
+            }
+            continue;
+        }
+        match rest.next() {
+            Some(letter @ ('b' | 'f' | 'n' | 'r' | 't')) => out.extend(['\\', '\\', letter]),
+            Some('u') => {
+                let digits: String = rest.by_ref().take(4).collect();
+                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
+                match code.and_then(char::from_u32).filter(|meant| is_unprintable(*meant)) {
+                    Some(meant) => {
+                        let _ = write!(out, "\\\\u{{{:x}}}", u32::from(meant));
+                    }
+                    None => out.extend(["\\u", &digits]),
+                }
+            }
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a character controls how text is shown, and is not shown itself.
+pub fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_keeps_a_control_character(text in any::<String>(), more in "[\u{0}-\u{20}\u{7f}-\u{a0}\u{2020}-\u{2070}\\\\]{0,20}") {
+            for text in [text.clone(), more.clone(), text + &more] {
+                let shown = printable(&text);
+                prop_assert!(!shown.contains(is_unprintable), "{shown:?}");
+                prop_assert!(matches!(printable(&shown), Cow::Borrowed(_)));
+                let json = serde_json::to_string(&text).unwrap();
+                let read: String = serde_json::from_str(&printable_json(&json)).unwrap();
+                prop_assert!(!read.contains(is_unprintable), "{read:?}");
+                let ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else {
+                    let mut units = [0; 2];
+                    c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+                }).collect();
+                prop_assert_eq!(serde_json::from_str::<String>(&printable_json(&ascii)).unwrap(), read);
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_shown_stays_as_it_is() {
+        for text in ["", "a b", "µ – “ü” 日本 👩‍👧", r"C:\new"] {
+            assert!(matches!(printable(text), Cow::Borrowed(_)), "{text}");
+            let json = serde_json::to_string(text).unwrap();
+            assert_eq!(serde_json::from_str::<String>(&printable_json(&json)).unwrap(), text);
+        }
+        assert_eq!(printable("a\n\u{1b}[2Jb\u{202e}\u{9b}"), r"a\n\u{1b}[2Jb\u{202e}\u{9b}");
+    }
+
+    #[test]
+    fn what_is_no_json_stays_none() {
+        for text in [r#""\u12"#, r#""\"#, "\"\n\"", r#""\uzzzz""#, "\"\u{1}\""] {
+            assert!(serde_json::from_str::<String>(&printable_json(text)).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Detects that this process stood still during a trial: stopped by a signal, frozen, or paused with its machine.
+//!
+//! A thread sleeps for a fixed time, again and again. Where it comes back later than the scheduler explains, the process stood
+//! still. The kernel counts how long a thread was ready and waited for a processor (`/proc/thread-self/schedstat`); that time is
+//! taken out, so that a machine which is merely busy is not taken for one that stood still. A stopped process waits for no
+//! processor.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long the thread sleeps at a time.
+const TICK: Duration = Duration::from_millis(50);
+/// A shorter delay is left to the statistics, as any other noise is.
+const LEAST: Duration = Duration::from_millis(100);
+/// The shortest delay that counts where the kernel does not tell how long a thread waited for a processor.
+const LEAST_UNEXPLAINED: Duration = Duration::from_secs(1);
+
+/// Measures how long this process stood still, from its start to its end.
+pub(crate) struct Monitor {
+    total_ns: Arc<AtomicU64>,
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Monitor {
+    /// Starts the monitor; without a thread for it, it sees nothing.
+    pub(crate) fn start() -> Self {
+        let total_ns = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = channel();
+        let total = Arc::clone(&total_ns);
+        let thread = thread::Builder::new()
+            .name("standstill".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(move || watch(&total, &stopped));
+        Self { total_ns, stop: Some(stop), thread: thread.ok() }
+    }
+
+    /// How long the process has stood still so far.
+    pub(crate) fn so_far(&self) -> Duration {
+        Duration::from_nanos(self.total_ns.load(Ordering::Relaxed))
+    }
+
+    /// Ends the monitor and returns how long the process stood still.
+    pub(crate) fn end(mut self) -> Duration {
+        self.join();
+        self.so_far()
+    }
+
+    fn join(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn watch(total_ns: &AtomicU64, stopped: &Receiver<()>) {
+    let schedstat = File::open("/proc/thread-self/schedstat").ok();
+    let mut waited = schedstat.as_ref().and_then(waited_for_processor);
+    loop {
+        let began = Instant::now();
+        let ended = stopped.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout);
+        let took = began.elapsed();
+        let now = schedstat.as_ref().and_then(waited_for_processor);
+        let explained = waited.zip(now).map(|(before, now)| now.saturating_sub(before));
+        total_ns.fetch_add(standstill(took, explained).as_nanos() as u64, Ordering::Relaxed);
+        waited = now;
+        if ended {
+            return;
+        }
+    }
+}
+
+/// The part of a sleep that neither its length nor waiting for a processor explains.
+fn standstill(took: Duration, waited_for_processor: Option<Duration>) -> Duration {
+    let late = took.saturating_sub(TICK).saturating_sub(waited_for_processor.unwrap_or_default());
+    let least = if waited_for_processor.is_some() { LEAST } else { LEAST_UNEXPLAINED };
+    if late >= least { late } else { Duration::ZERO }
+}
+
+/// How long this thread was ready and waited for a processor, in all (`Documentation/scheduler/sched-stats.rst`).
+fn waited_for_processor(schedstat: &File) -> Option<Duration> {
+    let mut text = [0; 96];
+    let length = schedstat.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn only_a_delay_that_the_scheduler_does_not_explain_counts() {
+        assert_eq!(standstill(MS(5_050), Some(MS(0))), MS(5_000));
+        assert_eq!(standstill(MS(5_050), Some(MS(4_990))), MS(0));
+        assert_eq!(standstill(MS(5_050), Some(MS(2_000))), MS(3_000));
+        assert_eq!(standstill(MS(120), Some(MS(0))), MS(0));
+        // Where the kernel explains nothing, only what no scheduler does.
+        assert_eq!(standstill(MS(600), None), MS(0));
+        assert_eq!(standstill(MS(2_050), None), MS(2_000));
+    }
+
+    #[test]
+    fn busy_machine_is_not_taken_for_a_standstill() {
+        let until = Instant::now() + Duration::from_secs(1);
+        let monitor = Monitor::start();
+        let workers = 4 * thread::available_parallelism().map_or(4, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while Instant::now() < until {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+        });
+        assert_eq!(monitor.end(), Duration::ZERO);
+    }
+}

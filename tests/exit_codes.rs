@@ -1,0 +1,75 @@
+//! Each documented exit code, for what it is documented for.
+
+use crate::support::{Answer, Place};
+use std::fs::File;
+use std::net::TcpListener;
+
+const SMALL: [&str; 9] =
+    ["run", "point-read", "null:", "--records", "100", "--requests", "100", "--rounds", "1"];
+
+#[test]
+fn result_that_cannot_be_written_is_exit_5() {
+    let place = Place::new();
+    assert_eq!(place.run(&SMALL).code, Some(0));
+    for format in ["json", "csv", "md"] {
+        let mut command = place.command(&["report", "--format", format]);
+        command.stdout(File::options().write(true).open("/dev/full").unwrap());
+        let answer = Answer::of(&command.output().unwrap());
+        assert_eq!(answer.code, Some(5), "{answer:?}");
+        assert!(answer.err.contains("cannot be written"), "{answer:?}");
+    }
+    // A reader that has gone is no error.
+    let mut child = place.spawn(&["report", "--format", "json"]);
+    drop(child.stdout.take());
+    assert_eq!(Answer::of(&child.wait_with_output().unwrap()).code, Some(0));
+}
+
+#[test]
+fn report_that_cannot_be_written_names_its_file_and_leaves_no_other() {
+    let place = Place::new();
+    assert_eq!(place.run(&SMALL).code, Some(0));
+    let folder = place.home().join("a");
+    std::fs::create_dir(&folder).unwrap();
+    for (file, part) in [
+        (place.home().join("b/x.html"), "there is no folder"),
+        (folder.clone(), "directory"),
+        ("/proc/x.html".into(), "cannot be written to /proc/x.html"),
+    ] {
+        let answer = place.run(&["report", "-o", file.to_str().unwrap()]);
+        assert_eq!(answer.code, Some(5), "{answer:?}");
+        assert!(answer.err.contains(part), "{answer:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(place.home()).unwrap().count(), 1);
+}
+
+#[test]
+fn folder_of_runs_that_cannot_be_written_is_found_before_anything_is_started() {
+    let place = Place::new();
+    let file = place.home().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = file.join("runs");
+    for folder in ["/proc/foo", file.to_str().unwrap(), below.to_str().unwrap(), "/dev/null"] {
+        let args = ["run", "point-read", "up:memcached", "--requests", "10", "--runs-dir", folder];
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(5), "{folder}: {answer:?}");
+        assert!(answer.err.contains(folder), "{answer:?}");
+        assert!(!answer.err.contains("starting a throwaway"), "{answer:?}");
+    }
+}
+
+#[test]
+fn address_that_is_in_use_is_exit_3_and_one_of_another_machine_exit_2() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (address, code) in [(taken.as_str(), 3), ("192.0.2.1:7117", 2)] {
+        let mut command = place.command(&["observe", "--listen", address]);
+        command.env("KURABE_OBSERVE_TOKEN", "0123456789abcdef");
+        let answer = Answer::of(&command.output().unwrap());
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert!(answer.err.contains(&format!("cannot listen at {address}")), "{answer:?}");
+    }
+    let answer = place.run(&["app", "null:", "--listen", &taken]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+}
