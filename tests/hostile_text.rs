@@ -196,13 +196,15 @@ fn no_rendering_of_a_run_shows_a_control_character() {
     }));
     for text in texts {
         let mut lines: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        lines.iter_mut().for_each(|line| poison(line, &text));
+        for line in &mut lines {
+            poison(line, &text);
+        }
         // One of its trials failed, for a reason that the server gave.
         let trial = lines.iter_mut().find(|line| line.get("trial").is_some()).unwrap();
         let failed = serde_json::json!({ "failed": { "kind": "server", "reason": text, "mismatches": 0 } });
         trial["trial"]["outcome"] = failed;
-        let poisoned: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        std::fs::write(&file, poisoned).unwrap();
+        let poisoned: Vec<String> = lines.iter().map(Value::to_string).collect();
+        std::fs::write(&file, poisoned.join("\n") + "\n").unwrap();
         for args in [
             &["show"][..],
             &["show", "last"],

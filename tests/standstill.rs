@@ -46,7 +46,7 @@ fn assert_made_again(rest: &[&str]) {
         assert!(stood_still(trial) >= STOPPED.as_nanos() as u64 / 2, "{trial}");
         let same =
             |other: &&Value| ["round", "cell", "operation"].iter().all(|name| other[*name] == trial[*name]);
-        let last = records[at + 1..].iter().filter(same).next_back();
+        let last = records[at + 1..].iter().rfind(same);
         let last = last.unwrap_or_else(|| panic!("{rest:?}: it was not made again: {trial}"));
         assert!(last["again"].as_str().unwrap().contains("stood still for"), "{last}");
         assert_eq!(stood_still(last), 0, "{last}");

@@ -57,13 +57,13 @@ pub struct Error {
     message: String,
     code: Option<String>,
     hint: Option<String>,
-    log: Vec<String>,
+    log: Box<[String]>,
 }
 
 impl Error {
     /// An error of this kind; `message` says what happened, in words, without a final stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Vec::new() }
+        Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Box::default() }
     }
 
     /// Adds what the reader can do about it.
@@ -76,7 +76,7 @@ impl Error {
     /// Adds the lines of a log that say more.
     #[must_use]
     pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {
-        self.log.extend(lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()));
+        self.log = lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()).collect();
         self
     }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Error {
         if let Some(hint) = &self.hint {
             write!(f, "; {hint}")?;
         }
-        for line in &self.log {
+        for line in &*self.log {
             write!(f, "\n  {line}")?;
         }
         Ok(())

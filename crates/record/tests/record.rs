@@ -260,7 +260,7 @@ fn a_store_in_the_place_of_a_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("runs");
     fs::write(&file, "").unwrap();
-    assert_eq!(Store::open(&file).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(Store::open(&file).unwrap_err().kind(), ErrorKind::Environment);
     assert!(Store::open(dir.path().join("not-yet")).unwrap().list().unwrap().is_empty());
 }
 
