@@ -1,7 +1,10 @@
 //! What servers and files say is data: no text of theirs controls a terminal or forges a line.
 
 use crate::support::{Answer, Place};
+use kurabe_core::ErrorKind;
+use kurabe_core::run::{Outcome, RunEnd, RunHeader, TrialRecord};
 use kurabe_core::text::is_unprintable;
+use kurabe_record::{RunPath, Store};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -174,6 +177,11 @@ fn poison(value: &mut Value, with: &str) {
     }
 }
 
+fn poisoned(mut value: Value, with: &str) -> Value {
+    poison(&mut value, with);
+    value
+}
+
 #[test]
 fn no_rendering_of_a_run_shows_a_control_character() {
     let place = Place::new();
@@ -182,7 +190,7 @@ fn no_rendering_of_a_run_shows_a_control_character() {
         place.run(&["run", "point-read", &target, "--records", "10", "--requests", "10", "--rounds", "2"]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let file = place.wait_for_trials(2);
-    let whole = std::fs::read_to_string(&file).unwrap();
+    let run = kurabe_record::read(&RunPath::in_folder(file.parent().unwrap())).unwrap().run;
     let mut texts = vec![HOSTILE.to_owned(), format!("=cmd|{HOSTILE}")];
     let letters: Vec<char> =
         ('\0'..='\u{a0}').chain('\u{2020}'..='\u{2070}').chain(['\u{61c}', '\u{feff}', '日']).collect();
@@ -195,16 +203,24 @@ fn no_rendering_of_a_run_shows_a_control_character() {
         (0..40).map(|_| letter()).collect::<String>()
     }));
     for text in texts {
-        let mut lines: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        for line in &mut lines {
-            poison(line, &text);
+        // As somebody else's program would have recorded it.
+        let header = poisoned(serde_json::to_value(&run.header).unwrap(), &text);
+        let mut header: RunHeader = serde_json::from_value(header).unwrap();
+        header.run = "20000101-000000-hostile".to_owned();
+        let other = Place::new();
+        let mut writer = Store::open(other.path()).unwrap().create(&header).unwrap();
+        for (n, trial) in run.trials.iter().enumerate() {
+            let trial = poisoned(serde_json::to_value(trial).unwrap(), &text);
+            let mut trial: TrialRecord = serde_json::from_value(trial).unwrap();
+            if n == 0 {
+                // It failed, for a reason that the server gave.
+                trial.outcome =
+                    Outcome::Failed { kind: ErrorKind::Server, reason: text.clone(), mismatches: 0 };
+            }
+            writer.trial(&trial).unwrap();
         }
-        // One of its trials failed, for a reason that the server gave.
-        let trial = lines.iter_mut().find(|line| line.get("trial").is_some()).unwrap();
-        let failed = serde_json::json!({ "failed": { "kind": "server", "reason": text, "mismatches": 0 } });
-        trial["trial"]["outcome"] = failed;
-        let poisoned: Vec<String> = lines.iter().map(Value::to_string).collect();
-        std::fs::write(&file, poisoned.join("\n") + "\n").unwrap();
+        writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap();
+        drop(writer);
         for args in [
             &["show"][..],
             &["show", "last"],
@@ -215,7 +231,7 @@ fn no_rendering_of_a_run_shows_a_control_character() {
             &["report", "--format", "html", "-o", "-"],
             &["compare", "last", "last"],
         ] {
-            let answer = place.run(args);
+            let answer = other.run(args);
             assert_eq!(answer.code, Some(0), "{args:?} {text:?}: {answer:?}");
             let out = answer.out.replace("\r\n", "\n");
             assert_clean(&format!("{args:?}"), &out);

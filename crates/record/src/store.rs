@@ -58,8 +58,8 @@ impl Store {
     /// # Errors
     /// As for [`create`](Self::create).
     pub fn try_out(&self) -> Result<()> {
-        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
-        let tried = self.dir.join(unborn_name());
+        self.make_dir()?;
+        let tried = self.dir.join(temporary_name());
         fs::create_dir(&tried)
             .and_then(|()| fs::remove_dir(&tried))
             .map_err(|error| io_error("make runs in", &self.dir, &error))
