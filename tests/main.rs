@@ -7,6 +7,7 @@ mod durability;
 mod exit_codes;
 mod hangs;
 mod hostile_text;
+mod lies;
 mod observatory;
 mod observed;
 mod packets;

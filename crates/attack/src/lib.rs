@@ -10,6 +10,7 @@
 //!
 //! The [`relay`] that tells lies is a library, for the integration tests of the workspace.
 
+pub mod app;
 pub mod case;
 pub mod context;
 pub mod families;

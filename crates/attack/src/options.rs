@@ -72,3 +72,27 @@ impl Options {
         only && (self.target.is_empty() || self.target.iter().any(|wanted| wanted == target))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Options, String> {
+        Options::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn families_kinds_and_targets_choose_cases() {
+        let options = read(&["--program", "k", "--only", "liar,tarpit/drip", "--target", "redis"]).unwrap();
+        assert!(options.wants("liar", "drop", "redis") && options.wants("tarpit", "drip", "redis"));
+        assert!(!options.wants("tarpit", "silent", "redis") && !options.wants("liar", "drop", "mysql"));
+        assert!(read(&["--program", "k"]).unwrap().wants("kill", "server", "redis"));
+    }
+
+    #[test]
+    fn unknown_options_and_missing_values_are_refused() {
+        assert!(read(&["--program", "k", "--blub"]).unwrap_err().contains("--blub"));
+        assert!(read(&["--program", "k", "--tries"]).unwrap_err().contains("needs a value"));
+        assert!(read(&["--quick"]).unwrap_err().contains("--program"));
+    }
+}

@@ -29,3 +29,19 @@ impl Random {
         &of[self.below(of.len())]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_the_same_numbers_below_the_limit() {
+        let draw = |seed| {
+            let mut random = Random::new(seed);
+            (0..100).map(|_| random.below(7)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(5), draw(5));
+        assert_ne!(draw(5), draw(6));
+        assert!((0..7).all(|n| draw(5).contains(&n)) && draw(5).iter().all(|n| *n < 7));
+    }
+}

@@ -60,3 +60,36 @@ fn object(line: &str) -> Option<Value> {
     // A line may carry a checksum around or behind its object.
     serde_json::from_str(&line[line.find('{')?..=line.rfind('}')?]).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(lines: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("r")).unwrap();
+        std::fs::write(folder.path().join("r/run.jsonl"), lines).unwrap();
+        folder
+    }
+
+    #[test]
+    fn trials_are_read_in_order_with_or_without_a_checksum() {
+        let folder = run("{\"kurabe-run\":1}\n\
+             {\"trial\":{\"outcome\":{\"measured\":{\"elapsed_ns\":5}}}}\n\
+             crc 12 {\"trial\":{\"outcome\":{\"failed\":{\"reason\":\"why\"}}}} 34\n\
+             {\"end\":{}}\n{\"trial\":{\"out");
+        assert_eq!(trials(folder.path()), [Trial::Measured, Trial::Failed("why".to_owned())]);
+    }
+
+    #[test]
+    fn a_long_trial_counts_as_stood_still_unless_a_later_one_takes_its_place() {
+        let line = |round: u32, seconds: u64| {
+            format!(
+                "{{\"trial\":{{\"round\":{round},\"cell\":0,\"operation\":\"read\",\"outcome\":{{\"measured\":{{\"elapsed_ns\":{}}}}}}}}}\n",
+                seconds * 1_000_000_000
+            )
+        };
+        let folder = run(&[line(0, 1), line(1, 4), line(1, 1), line(2, 5)].concat());
+        assert_eq!(stood_still(folder.path(), 3), [2 + 1]);
+    }
+}

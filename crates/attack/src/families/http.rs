@@ -3,14 +3,14 @@
 //! Survived: meanwhile and afterwards right requests are answered with 200 within 10 s, its memory's peak stays within 64 MB of
 //! what it was before, and at Ctrl-C it ends by a documented code within 10 s.
 
+use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::process::{self, Running};
+use crate::process;
 use crate::random::Random;
-use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const GROWTH_KB: u64 = 64 * 1024;
@@ -49,28 +49,16 @@ fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Ou
     let place = context.place()?;
     let mut random = Random::new(seed);
     let target = *random.pick(&["null:", "sqlite:"]);
-    let mut running = Running::start(&mut place.command(&["app", target, "--listen", "127.0.0.1:0"]))?;
-    let began = Instant::now();
-    let port = loop {
-        let said = running.said(0) + &running.said(1);
-        if let Some(port) = said.split("http://").skip(1).find_map(|rest| {
-            crate::server::port_of(&format!("http://{}", rest.lines().next()?.split([' ', ',']).next()?))
-        }) {
-            break port;
-        }
-        if running.ended() || began.elapsed() > Duration::from_secs(40) {
-            return Err(format!("kurabe app did not start: {said}"));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let app = App::start(&place, target)?;
+    let port = app.port;
     let mut outcomes = Vec::new();
     let mut kept = Vec::new();
     ask(port)?;
-    let before = process::peak_kb(running.pid());
+    let before = process::peak_kb(app.running.pid());
     for _ in 0..tries {
         // It may be refused in the middle.
         kept.extend(odd(port, &mut random).unwrap_or_default());
-        let grown = process::peak_kb(running.pid()).saturating_sub(before);
+        let grown = process::peak_kb(app.running.pid()).saturating_sub(before);
         let complaint = ask(port)
             .err()
             .or_else(|| (grown > GROWTH_KB).then(|| format!("memory grew by {} MB", grown / 1024)));
@@ -79,9 +67,9 @@ fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Ou
             kept.clear();
         }
     }
-    running.signal(Signal::INT);
-    let asked = running.age();
-    let ran = running.finish(asked + PATIENCE);
+    // Its clients are still there.
+    let ran = app.stop();
+    drop(kept);
     if let (Some(complaint), Some(last)) = (ran.unclean(&[0, 130]), outcomes.last_mut()) {
         *last = Outcome::Failed(format!("at Ctrl-C: {complaint}"));
     }

@@ -4,6 +4,7 @@
 //! nothing: every trial must be measured. A lie counts only where the relay told it. `load-drop` and `load-flip` lie while
 //! the store is filled: then any trial may be the one that fails, but one must.
 
+use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
 use crate::families::ENGINES;
@@ -12,6 +13,7 @@ use crate::random::Random;
 use crate::relay::lie::Lie;
 use crate::relay::{Known, Plan, Relay};
 use crate::runfile::{self, Trial};
+use crate::server::Server;
 use std::time::Duration;
 
 /// A way to use a database, and which lies can be told of it.
@@ -68,6 +70,8 @@ const WORKLOADS: [Workload; 6] = [
     },
 ];
 
+/// The web tier, which is lied about to the client that drives it.
+const APP: &str = "app";
 /// Engines that can be reached through a well-known crate too.
 const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
 /// Trials of one run at most.
@@ -80,8 +84,11 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for engine in ENGINES {
+    for engine in ENGINES.into_iter().chain([APP]) {
         for lie in Lie::ALL {
+            if suited(engine, lie).is_empty() {
+                continue;
+            }
             cases.push(case(engine, lie.name(), BATCH, move |context, seed, tries| {
                 tell(context, engine, lie, seed, tries)
             }));
@@ -89,7 +96,9 @@ pub fn cases() -> Vec<Case> {
         cases.push(case(engine, "control", BATCH, move |context, seed, tries| {
             control(context, engine, seed, tries)
         }));
-        for (kind, lie) in [("load-drop", Lie::Drop), ("load-flip", Lie::FlipRequest)] {
+        // The application fills its database itself.
+        let loads = [("load-drop", Lie::Drop), ("load-flip", Lie::FlipRequest)];
+        for (kind, lie) in loads.into_iter().filter(|_| engine != APP) {
             cases.push(case(engine, kind, 1, move |context, seed, _| load(context, engine, lie, seed)));
         }
     }
@@ -141,13 +150,22 @@ impl How {
 
 fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: How) -> Result<Lied, String> {
     let How { at_once, known, seed, rounds } = how;
-    let server = context.server(engine)?;
-    let _alone = server.alone();
-    server.empty();
     let place = context.place()?;
-    let plan = Plan { scheme: server.scheme().to_owned(), port: server.port, lie, at_once, seed, known };
+    let app = if engine == APP { Some(App::start(&place, "sqlite:?synchronous=off")?) } else { None };
+    let server = if app.is_some() { None } else { Some(context.server(engine)?) };
+    let _alone = server.map(Server::alone);
+    if let Some(server) = server {
+        server.empty();
+    }
+    let (scheme, port) = match (&app, server) {
+        (Some(app), _) => ("http", app.port),
+        (None, Some(server)) => (server.scheme(), server.port),
+        (None, None) => return Err("no target".to_owned()),
+    };
+    let plan = Plan { scheme: scheme.to_owned(), port, lie, at_once, seed, known };
     let relay = Relay::start(plan, &place.runs()).map_err(|error| error.to_string())?;
-    let mut url = server.through(relay.port());
+    let through = |server: &Server| server.through(relay.port());
+    let mut url = server.map_or_else(|| format!("http://127.0.0.1:{}", relay.port()), through);
     if engine == "mongodb" {
         // A late write makes its collection again, which is then nobody's.
         url.push_str(&(seed % 1_000).to_string());
@@ -173,6 +191,30 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     })
 }
 
+/// The workloads of which such a lie can be told: those that ask for it, and compare the answer.
+fn suited(engine: &str, lie: Lie) -> Vec<&'static Workload> {
+    let of = |workload: &&Workload| match lie {
+        // Pages have no body that could be flipped; the application answers a wrong key with an error.
+        Lie::Drop | Lie::Late | Lie::FlipRequest if engine == APP => {
+            workload.writes && lie != Lie::FlipRequest
+        }
+        Lie::Drop | Lie::Late | Lie::FlipRequest => workload.writes,
+        // CouchDB's writes read the revision that they replace, and the server refuses a wrong one.
+        Lie::OtherKey | Lie::FlipAnswer if engine == "couchdb" => !workload.writes,
+        Lie::Older => workload.name == "point-write" && engine != "couchdb",
+        Lie::OtherKey | Lie::FlipAnswer => !workload.writes || workload.name == "point-write",
+        // What follows an answer without being asked for ends a connection of HTTP.
+        Lie::AnswerTwice => engine != "couchdb",
+        Lie::Twice => true,
+    };
+    workloads(engine).into_iter().filter(of).collect()
+}
+
+/// The workloads that a target serves.
+fn workloads(engine: &str) -> Vec<&'static Workload> {
+    WORKLOADS.iter().filter(|workload| engine != APP || workload.name.starts_with("kv")).collect()
+}
+
 fn tell(
     context: &Context,
     engine: &'static str,
@@ -180,20 +222,7 @@ fn tell(
     seed: u64,
     tries: usize,
 ) -> Result<Vec<Outcome>, String> {
-    let suited: Vec<&Workload> = WORKLOADS
-        .iter()
-        .filter(|workload| match lie {
-            Lie::Drop | Lie::Late | Lie::FlipRequest => workload.writes,
-            // CouchDB's writes read the revision that they replace, and the server refuses a wrong one.
-            Lie::OtherKey | Lie::FlipAnswer if engine == "couchdb" => !workload.writes,
-            Lie::Older => workload.name == "point-write" && engine != "couchdb",
-            Lie::OtherKey | Lie::FlipAnswer => !workload.writes || workload.name == "point-write",
-            Lie::Twice | Lie::AnswerTwice => true,
-        })
-        .collect();
-    if suited.is_empty() {
-        return Ok(Vec::new());
-    }
+    let suited = suited(engine, lie);
     let mut random = Random::new(seed);
     let mut outcomes = Vec::new();
     let mut last = None;
@@ -237,8 +266,7 @@ fn untold(lied: &Lied) -> Outcome {
 }
 
 fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> Result<Vec<Outcome>, String> {
-    let workload = Random::new(seed).pick(&WORKLOADS).args;
-    let workload = WORKLOADS.iter().find(|known| known.args == workload).unwrap_or(&WORKLOADS[0]);
+    let workload = *Random::new(seed).pick(&workloads(engine));
     let lied = run(context, engine, None, workload, How::new(seed, tries.div_ceil(2)))?;
     let mut outcomes: Vec<Outcome> = lied
         .trials

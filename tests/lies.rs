@@ -1,0 +1,75 @@
+//! A relay that lies once in each trial, between the program and real servers: no trial that was lied to has figures.
+
+use crate::support::{Place, with};
+use kurabe_attack::relay::lie::Lie;
+use kurabe_attack::relay::{Plan, Relay};
+use kurabe_attack::runfile::{self, Trial};
+use kurabe_testbed::testing;
+
+/// A short run of many trials.
+const BRIEF: [&str; 9] =
+    ["--rounds", "4", "--requests", "60", "--records", "50", "--seed", "17", "--no-html"];
+const READ: [&str; 2] = ["run", "point-read"];
+const ADD: [&str; 10] =
+    ["run", "session", "--operation", "write", "--payload", "1k", "--layout", "blob", "--compress", "none"];
+
+/// Runs through the relay, and says of each trial what was recorded and whether it was lied to.
+fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>, Vec<usize>) {
+    let place = Place::new();
+    let scheme = url.split(':').next().unwrap().to_owned();
+    let plan = Plan { scheme, port, lie, seed: 5, ..Plan::default() };
+    let relay = Relay::start(plan, place.path()).unwrap();
+    let url = url.replacen(&format!(":{port}"), &format!(":{}", relay.port()), 1);
+    let answer = place.run(&[args, &[url.as_str()], &BRIEF].concat());
+    let lied = relay.told().into_iter().map(|told| told.trial).collect();
+    assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
+    (runfile::trials(place.path()), lied)
+}
+
+/// That without the lie every trial is measured, and with it each fails that was lied to.
+fn assert_caught(engine: &str, client: &str, lies: &[Lie], args: &[&str]) {
+    let Some(server) = testing::server(engine) else { return };
+    let url = with(server.url(), client);
+    let (trials, _) = through(&url, server.port(), None, args);
+    assert_eq!(trials.len(), 8, "{engine} {client}");
+    assert!(trials.iter().all(|trial| *trial == Trial::Measured), "{engine} {client}: {trials:?}");
+    for lie in lies {
+        let (trials, lied) = through(&url, server.port(), Some(*lie), args);
+        assert!(lied.len() >= 4, "{engine} {client} {lie:?}: few lies could be told: {lied:?}");
+        for at in lied {
+            let caught = matches!(trials.get(at), Some(Trial::Failed(_)));
+            assert!(caught, "{engine} {client}: trial {at} was lied to by {lie:?}: {trials:?}");
+        }
+    }
+}
+
+const OF_READS: [Lie; 4] = [Lie::OtherKey, Lie::FlipAnswer, Lie::Twice, Lie::AnswerTwice];
+const OF_WRITES: [Lie; 2] = [Lie::Drop, Lie::Late];
+
+#[test]
+fn lies_about_reads_fail_their_trials_on_key_value_stores() {
+    assert_caught("redis", "", &OF_READS, &READ);
+    assert_caught("memcached", "", &OF_READS, &READ);
+}
+
+#[test]
+fn lies_about_reads_fail_their_trials_on_sql_engines_and_through_their_drivers() {
+    for engine in ["postgres", "mariadb"] {
+        for client in ["", "client=driver"] {
+            assert_caught(engine, client, &OF_READS, &READ);
+        }
+    }
+}
+
+#[test]
+fn lies_about_reads_fail_their_trials_on_document_stores() {
+    assert_caught("mongodb", "", &OF_READS[..3], &READ);
+    assert_caught("couchdb", "", &OF_READS[..3], &READ);
+}
+
+#[test]
+fn records_that_were_acknowledged_and_not_added_fail_their_trials() {
+    for engine in ["postgres", "mariadb", "memcached"] {
+        assert_caught(engine, "", &OF_WRITES, &ADD);
+    }
+}
