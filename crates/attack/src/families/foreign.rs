@@ -5,6 +5,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
+use crate::families::hostile::{control, moment};
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};
@@ -172,6 +173,9 @@ fn sql(server: &Server, statements: &str) -> Result<String, String> {
 fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
     let mut random = Random::new(seed);
     let server = context.server(engine)?;
+    let which = random.below(2);
+    let (pieces, _) = control(context, server, which)?;
+    let (connection, piece) = moment(&pieces, &mut random);
     let _alone = server.alone();
     let place = context.place()?;
     let how = if kind == "error" {
@@ -182,15 +186,15 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
         let forged: Vec<u8> = b"9\n\x1b[2J".iter().copied().cycle().take(version.len()).collect();
         How::Replaced(version.into_bytes(), forged)
     };
-    let plan = Plan { port: server.port, connection: random.below(6), piece: random.below(12), how };
-    let what = format!("connection {}, piece {}", plan.connection, plan.piece);
+    let plan = Plan { port: server.port, connection, piece, how };
+    let what = format!("connection {connection}, piece {piece}");
     let relay = Hostile::start(plan).map_err(|error| error.to_string())?;
     let url = server.through(relay.port());
     let brief = ["--requests", "40", "--records", "20", "--rounds", "1"];
     let commands: [Vec<&str>; 2] =
         [vec!["doctor", &url], [&["run", "point-read", &url][..], &brief].concat()];
     let mut all: Vec<(String, Ran)> = Vec::new();
-    let main = random.pick(&commands);
+    let main = &commands[which];
     all.push((main[0].to_owned(), process::run(&mut place.command(main), LIMIT)?));
     if !relay.fired() {
         return Err("the connection did not come so far".to_owned());

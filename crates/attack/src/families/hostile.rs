@@ -13,9 +13,9 @@ use std::time::Duration;
 /// What one answer may take, as the program documents it.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Until when it must end: it waits for one answer, and tidies up over connections that may be no better.
-const LIMIT: Duration = Duration::from_secs(2 * DEADLINE.as_secs() + 20);
+pub const LIMIT: Duration = Duration::from_secs(2 * DEADLINE.as_secs() + 20);
 /// The growth that is allowed, in kilobytes.
-const GROWTH_KB: u64 = 64 * 1024;
+pub const GROWTH_KB: u64 = 64 * 1024;
 
 /// A command that talks to a server: its words before and behind the URL, and whether it needs the database for itself.
 type Asked = (&'static [&'static str], &'static [&'static str], bool);
@@ -35,7 +35,7 @@ const COMMANDS: [Asked; 3] = [
 ];
 
 /// What an undisturbed run shows: pieces of each connection, and its memory's peak.
-type Control = (Vec<usize>, u64);
+pub type Control = (Vec<usize>, u64);
 
 static CONTROLS: Mutex<Option<HashMap<(String, usize), Control>>> = Mutex::new(None);
 
@@ -59,10 +59,7 @@ pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -
     let which = random.below(COMMANDS.len());
     let (_, _, exclusive) = COMMANDS[which];
     let (pieces, control_kb) = control(context, server, which)?;
-    let connection = random.below(pieces.len().max(1));
-    // Half of them early, where connections are made and statements prepared.
-    let all = pieces.get(connection).copied().unwrap_or(1).max(1);
-    let piece = if random.below(2) == 0 { random.below(all.min(6)) } else { random.below(all) };
+    let (connection, piece) = moment(&pieces, random);
     let _alone = exclusive.then(|| server.alone());
     let what = format!(
         "{} of {}, connection {connection}, piece {piece}: {}",
@@ -72,6 +69,14 @@ pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -
     );
     let (ran, relay) = run(context, server, which, Plan { port: server.port, connection, piece, how })?;
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
+}
+
+/// A connection and a piece of it at which the relay turns hostile.
+pub fn moment(pieces: &[usize], random: &mut Random) -> (usize, usize) {
+    let connection = random.below(pieces.len());
+    let all = pieces.get(connection).copied().unwrap_or(1).max(1);
+    // Half of them early, where connections are made and statements prepared.
+    (connection, if random.below(2) == 0 { random.below(all.min(6)) } else { random.below(all) })
 }
 
 /// Judges a run that met a hostile server.
@@ -94,7 +99,11 @@ pub fn judge(met: &Met) -> Outcome {
     Outcome::of(complaint.map(|complaint| format!("{}: {complaint}", met.what)))
 }
 
-fn control(context: &Context, server: &Server, which: usize) -> Result<Control, String> {
+/// What the undisturbed command shows: of `doctor` (0), of a run that reads (1), of one that writes (2).
+///
+/// # Errors
+/// It does not succeed.
+pub fn control(context: &Context, server: &Server, which: usize) -> Result<Control, String> {
     let key = (server.engine.clone(), which);
     let known =
         |controls: &Option<HashMap<_, Control>>| controls.as_ref().and_then(|known| known.get(&key).cloned());

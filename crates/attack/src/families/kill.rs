@@ -2,7 +2,7 @@
 //!
 //! Survived: nothing of the attack is left (no process, and no folder that the next start does not remove); the run file is
 //! whole up to its last trial, so that `show` reads it and `resume` goes on; a run that lost its server ends by 4 or 3 within
-//! 60 s, unless it had ended before.
+//! 60 s, unless it had ended before. `kurabe up` notices within 20 s that its server was killed, and ends by 3.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const TARGETS: [&str; 4] = ["sqlite", "redis", "memcached", "postgres"];
 /// How long a run may take that lost its server.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take until the death of a server is noticed.
+const NOTICED: Duration = Duration::from_secs(20);
 /// How long what is left may take to go.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -32,7 +34,32 @@ pub fn cases() -> Vec<Case> {
             }));
         }
     }
+    for target in ["redis", "memcached", "postgres"] {
+        cases.push(Case::single("kill", "up", target, move |context, _| {
+            up(context, target).unwrap_or_else(Outcome::Skipped)
+        }));
+    }
     cases
+}
+
+/// `kurabe up` notices that its server was killed.
+fn up(context: &Context, target: &str) -> Result<Outcome, String> {
+    let place = context.place()?;
+    let mut running = Running::start(&mut place.command(&["up", target]))?;
+    while running.said(0).is_empty() {
+        if running.ended() || running.age() > LIMIT {
+            return Err(format!("kurabe up {target}: {}", running.said(1)));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let below = process::descendants(running.pid());
+    let server = below.iter().copied().find(|pid| !is_supervisor(*pid)).ok_or("no server is below it")?;
+    process::send(server, Signal::KILL);
+    let killed = running.age();
+    let ran = running.finish(killed + NOTICED);
+    let complaint =
+        ran.unclean(&[3]).or_else(|| ran.errors().is_empty().then(|| "it says nothing".to_owned()));
+    Ok(Outcome::of(complaint.or_else(|| left(&place))))
 }
 
 fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outcome, String> {

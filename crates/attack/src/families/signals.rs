@@ -7,6 +7,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
+use crate::families::hostile::{control, moment};
 use crate::families::kill::left;
 use crate::process::{Ran, Running};
 use crate::random::Random;
@@ -130,9 +131,10 @@ fn stalled(context: &Context, target: &str, twice: bool, random: &mut Random) ->
     let place = context.place()?;
     // One of its own: what is killed keeps its claim for a minute.
     let server = Starting::new(&context.program, target, &place.temporary(), &[])?.ready()?;
-    let plan =
-        Plan { port: server.port, connection: random.below(6), piece: random.below(12), how: How::Silent };
-    let what = format!("silent at connection {}, piece {}", plan.connection, plan.piece);
+    let (pieces, _) = control(context, &server, 2)?;
+    let (connection, piece) = moment(&pieces, random);
+    let plan = Plan { port: server.port, connection, piece, how: How::Silent };
+    let what = format!("silent at connection {connection}, piece {piece}");
     let relay = Hostile::start(plan).map_err(|error| error.to_string())?;
     let url = server.through(relay.port());
     let mut running = Running::start(&mut place.command(&long(&url)))?;

@@ -5,9 +5,16 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::hostile::{judge, meet};
+use crate::families::hostile::{GROWTH_KB, LIMIT, judge, meet};
+use crate::process;
 use crate::random::Random;
 use crate::relay::hostile::How;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 const ENGINES: [&str; 6] = ["postgres", "redis", "memcached", "mariadb", "couchdb", "mongodb"];
 
@@ -24,7 +31,67 @@ pub fn cases() -> Vec<Case> {
             );
         }
     }
+    for target in ["postgres", "redis", "couchdb"] {
+        let attack =
+            move |context: &Context, seed| tls(context, target, seed).unwrap_or_else(Outcome::Skipped);
+        cases.push(Case::single("tarpit", "tls", target, attack).waiting());
+    }
     cases
+}
+
+/// A server that agrees to TLS and never gets on with it.
+fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
+    let mut random = Random::new(seed);
+    let how = random.below(3);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let agrees = engine == "postgres";
+    let server = thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            if stopped.load(Ordering::SeqCst) {
+                return;
+            }
+            let stopped = Arc::clone(&stopped);
+            thread::spawn(move || {
+                let mut asked = [0; 512];
+                let _ = client.read(&mut asked);
+                if agrees {
+                    let _ = client.write_all(b"S");
+                    let _ = client.read(&mut asked);
+                }
+                while !stopped.load(Ordering::SeqCst) {
+                    // A handshake record of 16 kB, one byte a second; or small ones without an end.
+                    let sent = match how {
+                        0 => Ok(()),
+                        1 => client.write_all(&[0x16, 3, 3, 0x40, 0][..1]),
+                        _ => client.write_all(&[0x16, 3, 3, 0, 1, 0].repeat(100)),
+                    };
+                    if sent.is_err() {
+                        return;
+                    }
+                    thread::sleep(if how == 1 { Duration::from_secs(1) } else { Duration::from_millis(20) });
+                }
+            });
+        }
+    });
+    let url = match engine {
+        "postgres" => format!("postgres://kurabe@127.0.0.1:{port}/kurabe?tls=require"),
+        "redis" => format!("rediss://127.0.0.1:{port}"),
+        _ => format!("couchdbs://kurabe@127.0.0.1:{port}"),
+    };
+    let place = context.place()?;
+    let ran = process::run(&mut place.command(&["doctor", &url]), LIMIT)?;
+    stop.store(true, Ordering::SeqCst);
+    drop(TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
+    let _ = server.join();
+    let complaint = ran.unclean(&[3]).or_else(|| {
+        let kb = ran.peak_kb;
+        (kb > 2 * GROWTH_KB).then(|| format!("its memory grew to {} MB", kb / 1024))
+    });
+    let how = ["silent", "dripping", "endless"][how];
+    Ok(Outcome::of(complaint.map(|why| format!("{how} after the client's hello: {why}"))))
 }
 
 fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outcome, String> {

@@ -279,7 +279,7 @@ impl Exchange<'_> {
         let at_once = shared.plan.at_once;
         if let Some((trial, first)) = self.repeat.take()
             && first.class == request.class
-            && first.bytes != request.bytes
+            && self.protocol.essence(&first.bytes) != self.protocol.essence(&request.bytes)
         {
             let answer = self.ask(&first)?;
             let answer = self.protocol.readdress(&answer, &first, &request);
@@ -334,19 +334,18 @@ impl Exchange<'_> {
             }
             Lie::OtherKey => {
                 let (other, known) = state.newest.get(&request.class)?;
-                let known = self.protocol.readdress(known, other, request);
-                if other.bytes == request.bytes || known == answer {
+                let same = |a, b| self.protocol.essence(a) == self.protocol.essence(b);
+                if same(&other.bytes, &request.bytes) || same(known, answer) {
                     return None;
                 }
-                known
+                self.protocol.readdress(known, other, request)
             }
             Lie::Older => {
-                let older = state.first.get(&identity(request))?;
-                let older = self.protocol.readdress(older, request, request);
-                if older == answer {
+                let older = state.first.get(&self.identity(request))?;
+                if self.protocol.essence(older) == self.protocol.essence(answer) {
                     return None;
                 }
-                older
+                self.protocol.readdress(older, request, request)
             }
             Lie::FlipAnswer => {
                 let mut flipped = answer.to_vec();
@@ -367,14 +366,13 @@ impl Exchange<'_> {
         }
         let mut state = self.shared.lock();
         if self.shared.plan.lie == Some(Lie::Older) && state.first.len() < REMEMBERED {
-            state.first.entry(identity(&request)).or_insert_with(|| answer.to_vec());
+            state.first.entry(self.identity(&request)).or_insert_with(|| answer.to_vec());
         }
         state.newest.insert(request.class.clone(), (request, answer.to_vec()));
     }
-}
 
-/// What two requests for the same have in common: on another connection a prepared statement has another number.
-fn identity(request: &Request) -> Vec<u8> {
-    let skipped = request.bytes.get(9..).unwrap_or(&request.bytes);
-    [request.class.as_bytes(), skipped].concat()
+    /// What two requests for the same have in common.
+    fn identity(&self, request: &Request) -> Vec<u8> {
+        [request.class.as_bytes(), self.protocol.essence(&request.bytes)].concat()
+    }
 }

@@ -55,6 +55,11 @@ pub trait Protocol: Send {
         answer.to_vec()
     }
 
+    /// The part of a message that equal messages have in common: without numbers that only pair answers with requests.
+    fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        message
+    }
+
     /// The bytes of a message in which a flipped bit changes a value and not the frame: a long text that is no name.
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
         longest_text(message, 0)

@@ -7,6 +7,8 @@ use std::io;
 /// A connection to a `MongoDB`.
 pub struct Mongodb;
 
+/// Length, number of the message, number of the one that it answers, and code.
+const HEADER: usize = 16;
 /// The code of `OP_MSG`.
 const OP_MSG: u32 = 2013;
 /// A message that is followed by another without being answered.
@@ -37,6 +39,10 @@ impl Protocol for Mongodb {
 
     fn answer(&mut self, _: &Request, _: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
         message(server)
+    }
+
+    fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        message.get(HEADER..).unwrap_or(message)
     }
 
     fn readdress(&self, answer: &[u8], _: &Request, to: &Request) -> Vec<u8> {

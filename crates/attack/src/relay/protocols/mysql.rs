@@ -73,6 +73,11 @@ impl Protocol for Mysql {
         Ok(Some(Request { bytes, class: without_numbers(&class), kind, answered }))
     }
 
+    fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        // On another connection a prepared statement has another number.
+        if message.get(4) == Some(&0x17) { message.get(9..).unwrap_or(message) } else { message }
+    }
+
     fn answer(&mut self, request: &Request, _: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
         let (first, mut bytes) = packet(server)?;
         if first == 0xff {
