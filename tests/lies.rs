@@ -8,10 +8,19 @@ use kurabe_testbed::testing;
 
 /// A short run of many trials.
 const BRIEF: [&str; 9] =
-    ["--rounds", "4", "--requests", "60", "--records", "50", "--seed", "17", "--no-html"];
-const READ: [&str; 2] = ["run", "point-read"];
-const ADD: [&str; 10] =
-    ["run", "session", "--operation", "write", "--payload", "1k", "--layout", "blob", "--compress", "none"];
+    ["--rounds", "1", "--requests", "120", "--records", "50", "--seed", "17", "--no-html"];
+/// Eight cells and the repeat: a cell that failed once is not measured again.
+const READ: [&str; 4] = ["run", "point-read", "--clients", "1,2,3,4,5,6,7,8"];
+const ADD: [&str; 8] = [
+    "run",
+    "session",
+    "--operation",
+    "write",
+    "--layout",
+    "blob",
+    "--compress=none",
+    "--payload=1000,1016,1032,1048,1064,1080,1096,1112",
+];
 
 /// Runs through the relay, and says of each trial what was recorded and whether it was lied to.
 fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>, Vec<usize>) {
@@ -31,7 +40,7 @@ fn assert_caught(engine: &str, client: &str, lies: &[Lie], args: &[&str]) {
     let Some(server) = testing::server(engine) else { return };
     let url = with(server.url(), client);
     let (trials, _) = through(&url, server.port(), None, args);
-    assert_eq!(trials.len(), 8, "{engine} {client}");
+    assert!(trials.len() >= 9, "{engine} {client}: {trials:?}");
     assert!(trials.iter().all(|trial| *trial == Trial::Measured), "{engine} {client}: {trials:?}");
     for lie in lies {
         let (trials, lied) = through(&url, server.port(), Some(*lie), args);

@@ -20,52 +20,43 @@ use std::time::Duration;
 struct Workload {
     name: &'static str,
     args: &'static [&'static str],
+    /// The axis that makes cells: a cell that failed once is not measured again, so that each lie has one of its own.
+    axis: Axis,
     writes: bool,
 }
 
+/// What differs between cells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    Clients,
+    Payload,
+}
+
 const WORKLOADS: [Workload; 6] = [
-    Workload { name: "point-write", args: &["run", "point-write"], writes: true },
-    Workload { name: "point-read", args: &["run", "point-read"], writes: false },
+    Workload { name: "point-write", args: &["run", "point-write"], axis: Axis::Clients, writes: true },
+    Workload { name: "point-read", args: &["run", "point-read"], axis: Axis::Clients, writes: false },
     Workload {
         name: "session write",
-        args: &[
-            "run",
-            "session",
-            "--operation",
-            "write",
-            "--payload",
-            "1k",
-            "--layout",
-            "blob",
-            "--compress",
-            "none",
-        ],
+        args: &["run", "session", "--operation", "write", "--layout", "blob", "--compress", "none"],
+        axis: Axis::Payload,
         writes: true,
     },
     Workload {
         name: "session read",
-        args: &[
-            "run",
-            "session",
-            "--operation",
-            "read",
-            "--payload",
-            "1k",
-            "--layout",
-            "blob",
-            "--compress",
-            "none",
-        ],
+        args: &["run", "session", "--operation", "read", "--layout", "blob", "--compress", "none"],
+        axis: Axis::Payload,
         writes: false,
     },
     Workload {
         name: "kv write",
-        args: &["run", "kv", "--operation", "write", "--clients", "2"],
+        args: &["run", "kv", "--operation", "write"],
+        axis: Axis::Clients,
         writes: true,
     },
     Workload {
         name: "kv read",
-        args: &["run", "kv", "--operation", "read", "--clients", "2"],
+        args: &["run", "kv", "--operation", "read"],
+        axis: Axis::Clients,
         writes: false,
     },
 ];
@@ -74,9 +65,9 @@ const WORKLOADS: [Workload; 6] = [
 const APP: &str = "app";
 /// Engines that can be reached through a well-known crate too.
 const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
-/// Trials of one run at most.
-const BATCH: usize = 50;
-/// So often a run is made again because no lie could be told in it.
+/// Trials of one run at most: a cell each, and the baseline's repeat.
+const BATCH: usize = 25;
+/// So often a run is made again because too few lies could be told in it.
 const AGAIN: usize = 3;
 /// How long a run may take, and each of its trials on top.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -134,22 +125,22 @@ struct Lied {
     what: String,
 }
 
-/// How a run is lied to: whether at once, after what is known; its seed and rounds.
+/// How a run is lied to: whether at once, after what is known; its seed and trials.
 struct How {
     at_once: bool,
     known: Known,
     seed: u64,
-    rounds: usize,
+    trials: usize,
 }
 
 impl How {
-    fn new(seed: u64, rounds: usize) -> Self {
-        Self { at_once: false, known: Known::new(), seed, rounds }
+    fn new(seed: u64, trials: usize) -> Self {
+        Self { at_once: false, known: Known::new(), seed, trials }
     }
 }
 
 fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: How) -> Result<Lied, String> {
-    let How { at_once, known, seed, rounds } = how;
+    let How { at_once, known, seed, trials } = how;
     let place = context.place()?;
     let app = if engine == APP { Some(App::start(&place, "sqlite:?synchronous=off")?) } else { None };
     let server = if app.is_some() { None } else { Some(context.server(engine)?) };
@@ -174,11 +165,28 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     if driver {
         url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
     }
-    let (rounds, seed) = (rounds.to_string(), (seed % 1_000_000).to_string());
+    let seed = (seed % 1_000_000).to_string();
+    let cells = trials.saturating_sub(1).max(1);
+    let (axis, values): (_, Vec<usize>) = match of.axis {
+        Axis::Clients => ("--clients", (1..=cells).collect()),
+        Axis::Payload => ("--payload", (0..cells).map(|cell| 1_000 + 16 * cell).collect()),
+    };
+    let values = values.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let mut args = of.args.to_vec();
-    args.extend([url.as_str(), "--rounds", &rounds, "--requests", "60", "--records", "50", "--seed", &seed]);
-    args.extend(["--no-html", "-q"]);
-    let limit = LIMIT + Duration::from_millis(500) * rounds.parse().unwrap_or(1);
+    args.extend([
+        url.as_str(),
+        axis,
+        &values,
+        "--rounds",
+        "1",
+        "--requests",
+        "240",
+        "--records",
+        "50",
+        "--seed",
+    ]);
+    args.extend([seed.as_str(), "--no-html", "-q"]);
+    let limit = LIMIT + Duration::from_secs(1) * cells as u32;
     let ran = process::run(&mut place.command(&args), limit)?;
     let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });
     Ok(Lied {
@@ -228,9 +236,10 @@ fn tell(
     let mut last = None;
     for attempt in 0..AGAIN {
         let workload = *random.pick(&suited);
-        let rounds = (tries - outcomes.len()).div_ceil(2).max(if lie == Lie::Older { 2 } else { 1 });
+        // What is older needs a trial before.
+        let trials = (tries - outcomes.len()).max(if lie == Lie::Older { 3 } else { 2 });
         let lied =
-            run(context, engine, Some(lie), workload, How::new(seed.wrapping_add(attempt as u64), rounds))?;
+            run(context, engine, Some(lie), workload, How::new(seed.wrapping_add(attempt as u64), trials))?;
         let hung = lied.ran.unclean(&[0, 3, 4, 5]);
         for told in &lied.told {
             let outcome = match lied.trials.get(told.trial) {
@@ -267,7 +276,7 @@ fn untold(lied: &Lied) -> Outcome {
 
 fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> Result<Vec<Outcome>, String> {
     let workload = *Random::new(seed).pick(&workloads(engine));
-    let lied = run(context, engine, None, workload, How::new(seed, tries.div_ceil(2)))?;
+    let lied = run(context, engine, None, workload, How::new(seed, tries))?;
     let mut outcomes: Vec<Outcome> = lied
         .trials
         .iter()

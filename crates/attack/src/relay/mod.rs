@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trials::TrialCount;
 
-/// Requests of one class on one connection before a lie is told, at most.
+/// Requests of one class in a trial before a lie is told, at most.
 const MOST_BEFORE: usize = 20;
 /// How long a late write is kept at most.
 const LATEST: Duration = Duration::from_secs(3);
@@ -76,7 +76,7 @@ struct Shared {
 struct State {
     random: Random,
     trials: TrialCount,
-    /// Requests of the class, on the connection, before the next lie.
+    /// Requests of the class, in its trial, before the next lie.
     before: usize,
     told: Vec<Told>,
     /// The newest exchange of each class.
@@ -85,6 +85,8 @@ struct State {
     first: HashMap<Vec<u8>, Vec<u8>>,
     /// How many requests of each class went through.
     seen: HashMap<String, u64>,
+    /// The trial, and requests of each class in it.
+    counts: (usize, HashMap<String, usize>),
 }
 
 impl Relay {
@@ -108,6 +110,7 @@ impl Relay {
             newest: plan.known.clone(),
             first: HashMap::new(),
             seen: HashMap::new(),
+            counts: (0, HashMap::new()),
         };
         let shared = Arc::new(Shared { plan, stop: AtomicBool::new(false), state: Mutex::new(state) });
         let accepted = Arc::clone(&shared);
@@ -178,13 +181,15 @@ impl State {
     }
 
     /// The trial that is to be lied to now, if it was not yet.
-    fn due(&mut self, count: usize) -> Option<usize> {
-        if count < self.before {
-            return None;
-        }
+    fn due(&mut self, class: &str) -> Option<usize> {
         let trial = self.trials.now();
+        if self.counts.0 != trial {
+            self.counts = (trial, HashMap::new());
+        }
+        let count = self.counts.1.entry(class.to_owned()).or_default();
+        *count += 1;
         let told = self.told.iter().any(|told| told.trial == trial);
-        (!told).then_some(trial)
+        (*count > self.before && !told).then_some(trial)
     }
 
     /// Flips the lowest bit of a byte of the value in a message; none where there is no value of some length.
@@ -210,7 +215,6 @@ fn connection(shared: &Shared, client: &TcpStream, server: &TcpStream) {
             protocol,
             client: Peer::new(to_client),
             server: Peer::new(to_server),
-            counts: HashMap::new(),
             repeat: None,
             doubled: None,
             late: Vec::new(),
@@ -227,8 +231,6 @@ struct Exchange<'a> {
     protocol: Box<dyn Protocol>,
     client: Peer,
     server: Peer,
-    /// Requests of each class.
-    counts: HashMap<String, usize>,
     /// What is sent in place of the next request of its class, and in which trial.
     repeat: Option<(usize, Request)>,
     /// An answer that was delivered twice, in which trial: a lie once somebody asks on.
@@ -272,9 +274,6 @@ impl Exchange<'_> {
             return if self.late.is_empty() { self.server.send(&request.bytes) } else { Ok(()) };
         }
         let shared = self.shared;
-        let count = self.counts.entry(request.class.clone()).or_default();
-        *count += 1;
-        let count = *count;
         *shared.lock().seen.entry(request.class.clone()).or_default() += 1;
         let at_once = shared.plan.at_once;
         if let Some((trial, first)) = self.repeat.take()
@@ -290,7 +289,7 @@ impl Exchange<'_> {
             shared.lock().tell(trial, &doubled, at_once);
         }
         let lie = shared.plan.lie.filter(|lie| lie.concerns(request.kind));
-        let due = lie.and_then(|lie| shared.lock().due(count).map(|trial| (lie, trial)));
+        let due = lie.and_then(|lie| shared.lock().due(&request.class).map(|trial| (lie, trial)));
         match due {
             Some((lie @ (Lie::Drop | Lie::Late), trial)) => {
                 let known = shared.lock().newest.get(&request.class).cloned();
