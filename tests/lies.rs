@@ -64,9 +64,9 @@ fn lies_about_reads_fail_their_trials_on_key_value_stores() {
 #[test]
 fn lies_about_reads_fail_their_trials_on_sql_engines_and_through_their_drivers() {
     for engine in ["postgres", "mariadb"] {
-        for client in ["", "client=driver"] {
-            assert_caught(engine, client, &OF_READS, &READ);
-        }
+        assert_caught(engine, "", &OF_READS, &READ);
+        // The crates close a connection at an answer that nobody asked for.
+        assert_caught(engine, "client=driver", &OF_READS[..3], &READ);
     }
 }
 

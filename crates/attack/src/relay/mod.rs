@@ -242,7 +242,9 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn run(mut self) {
         if self.protocol.handshake(&mut self.client, &mut self.server).is_ok() {
-            while let Ok(Some(request)) = self.protocol.request(&mut self.client) {
+            while let Ok(true) = self.client.await_turn(&self.server)
+                && let Ok(Some(request)) = self.protocol.request(&mut self.client)
+            {
                 if self.exchange(request).is_err() {
                     break;
                 }

@@ -1,5 +1,6 @@
 //! One end of a relayed connection: a buffered reader that gives whole messages.
 
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
@@ -48,7 +49,21 @@ impl Peer {
         Ok(true)
     }
 
-    /// The next byte, which stays.
+    /// Waits until this end has something to say. False where it or the other one ended first: a server closes connections
+    /// that are idle for long, and the client is to see that before its next request.
+    ///
+    /// # Errors
+    /// The kernel gives no news of the connections.
+    pub fn await_turn(&self, other: &Self) -> io::Result<bool> {
+        if !self.waiting().is_empty() {
+            return Ok(true);
+        }
+        let mut both = [PollFd::new(&self.stream, PollFlags::IN), PollFd::new(&other.stream, PollFlags::IN)];
+        poll(&mut both, None)?;
+        Ok(both[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
+    }
+
+    /// The next bytes, which stay.
     ///
     /// # Errors
     /// As [`Peer::await_bytes`].

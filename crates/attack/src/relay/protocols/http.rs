@@ -72,7 +72,9 @@ impl Protocol for Http {
 
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
         let body = message.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
-        longest(message, body, |byte| byte.is_ascii_alphanumeric() || b"+/=_ ".contains(&byte))
+        // Of JSON the longest string: a revision or an identifier is shorter than a record.
+        let found = longest(message, body, |byte| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte));
+        if found.len() < 40 { body..body } else { found }
     }
 }
 
