@@ -132,7 +132,8 @@ enum Request {
 pub(super) struct Visitor {
     shared: Arc<Shared>,
     versions: Arc<Versions>,
-    client: Client,
+    /// The records that this client changes; `None` where nobody changes any.
+    own: Option<Popularity>,
     statements: Option<Statements>,
     rng: Rng,
     request: Request,
@@ -151,7 +152,7 @@ impl Visitor {
         Self {
             shared: Arc::clone(shared),
             versions: shared.versions(),
-            client,
+            own: (shared.writes > 0).then(|| shared.popularity.owned(client.index, client.count)),
             statements: None,
             rng: Rng::new(client.seed),
             request: Request::Read { floor: 0, by_store: false },
@@ -235,8 +236,9 @@ impl Transaction for Visitor {
 
     fn draw(&mut self) {
         let shared = &self.shared;
-        if self.rng.below(100) < shared.writes {
-            self.record = shared.popularity.draw_own(&mut self.rng, self.client.index, self.client.count);
+        let writes = self.rng.below(100) < shared.writes;
+        if let Some(own) = self.own.as_ref().filter(|_| writes) {
+            self.record = own.draw(&mut self.rng);
             let version = self.versions.next(self.record);
             shared.store.content.write(self.record as u64, version, &mut self.data);
             self.request = Request::Write { version };
