@@ -5,7 +5,8 @@ use crate::support::{Answer, Place};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+mod peers;
 
 const SHOP: &str = r#"
 [axes]
@@ -83,6 +84,14 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(cells(&report).len(), targets.len() * 2 + 1);
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
+        let figure = |name: &str| {
+            let figures = cell["figures"].as_array().unwrap();
+            figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap()
+        };
+        // Each transaction type has figures of its own: one in four is a visit, which takes seven requests and not two.
+        assert!((figure("visit share") - 0.25).abs() < 0.12, "{cell:#}");
+        assert!((figure("browse share") + figure("visit share") - 1.0).abs() < 1e-9, "{cell:#}");
+        assert!(figure("visit") > 0.0 && figure("browse p99") > 0.0, "{cell:#}");
         // About a quarter of 200 transactions, in two rounds, each adds a row that the server counts.
         assert!(cell["verified"]["counted"].as_u64().unwrap() > 40, "{cell:#}");
     }
@@ -151,6 +160,13 @@ fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
         ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "write the step \"commit\""),
         ("max = 9", "max = 9, length = 20", "does not fit 'max' 9"),
         ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "has a value already"),
+        ("{ row = 'users' }", "{ uniform = [5, 1] }", "transaction t, draw id: a range from 5 to 1 is empty"),
+        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is no number of rows"),
+        (
+            "{ get = 'users', key = ':id' }",
+            "{ sql = 'WITH u AS (DELETE FROM theirs RETURNING 1) SELECT 1 FROM u' }",
+            "what is not Kurabe's: a part of it writes",
+        ),
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good);
@@ -231,6 +247,17 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
         ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression ends too early"),
         ("\\sleep soon\nSELECT 1;", "line 1: '\\sleep soon' is not understood"),
         ("UPDATE theirs SET a = 1;", "line 1: this statement may change what is in the database"),
+        (
+            "WITH u AS (UPDATE theirs SET n = 1 RETURNING n) SELECT substring(n FROM 1 FOR 3) FROM u;",
+            "line 1: this statement may change what is in the database: a part of it writes",
+        ),
+        ("SELECT 1;\nSET GLOBAL max_connections = 5;", "line 2: this statement may change"),
+        ("SELECT nextval('theirs');", "it calls nextval, which is not known to only read"),
+        ("\\set a random(5, 1)\nSELECT :a;", "line 1: a range from 5 to 1 is empty"),
+        (
+            "\\set a 1\n\\set b random_gaussian(1, 5, 1.5)\nSELECT :b;",
+            "line 2: the parameter of random_gaussian",
+        ),
         ("\\set a 1\n", "asks nothing of a database"),
     ] {
         let script = file(&place, "mine.sql", text);
@@ -340,73 +367,6 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 }
 
 #[test]
-fn pgbench_gives_the_same_values_for_the_same_expressions() {
-    let Some(server) = testing::server("postgres") else { return };
-    let expressions = [
-        "1 + 2 * 3 - 10 % 4",
-        "-5 / 2",
-        "-5 % 3",
-        "5.0 / 2",
-        "greatest(1, 2.5, -3)",
-        "least(4, 2, 3)",
-        "abs(-17) + mod(54, 32)",
-        "int(5.4 + 3.8)",
-        "int(2.5) + int(3.5)",
-        "hash(10, 5432)",
-        "hash_fnv1a(10, 5432)",
-        "hash_murmur2(-7, 1)",
-        "case when 5 > 3 and not false then 1 else 2 end",
-        "case when null is null then 10 | 5 # 3 & 1 end",
-        "1 << 4 >> 1",
-        "~5",
-        "sqrt(2.0)",
-        "power(2.0, 0.5)",
-        "exp(1) + ln(2.0)",
-        "pi()",
-        "random(7, 7)",
-    ];
-    let place = Place::new();
-    let lines: Vec<String> =
-        expressions.iter().enumerate().map(|(n, text)| format!("\\set v{n} debug({text})\n")).collect();
-    let script = lines.concat();
-    let script = file(&place, "debug.sql", &(script + "SELECT 1;\n"));
-    let mut command = Command::new("pgbench");
-    command
-        .args(["-n", "-t", "1", "-f"])
-        .arg(&script)
-        .arg("-h")
-        .arg(server.socket().unwrap().parent().unwrap());
-    command.args(["-p", &server.port().to_string(), "-U", "kurabe", "kurabe"]);
-    let Ok(output) = command.output() else {
-        testing::skipped("there is no program pgbench");
-        return;
-    };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let values: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("debug("))
-        .filter_map(|line| line.rsplit(' ').next())
-        .collect();
-    assert_eq!(values.len(), expressions.len(), "{said}");
-    // Each is drawn by us, sent to a real server and compared there with what pgbench said.
-    let draws: Vec<String> =
-        expressions.iter().enumerate().map(|(n, text)| format!("v{n} = \"{text}\"")).collect();
-    let steps: Vec<String> = values
-        .iter()
-        .enumerate()
-        .map(|(n, value)| {
-            let equal = format!("abs(:v{n}::double precision - {value}) <= 1e-13 * abs({value})");
-            format!("{{ sql = \"SELECT '{n}' WHERE {equal}\", rows = 1 }}")
-        })
-        .collect();
-    let text =
-        format!("[transaction.t]\ndraw = {{ {} }}\nsteps = [{}]\n", draws.join(", "), steps.join(", "));
-    let path = file(&place, "same.toml", &text);
-    let answer = run(&place, &path, &["--requests", "3", "--rounds", "1", server.url()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-}
-
-#[test]
 fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
     let place = Place::new();
     let servers = sql_servers();
@@ -490,4 +450,62 @@ fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
         assert_eq!(answer.code, Some(code), "{to}: {answer:?}");
         assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{to}: {part}");
     }
+}
+
+#[test]
+fn answer_is_compared_with_the_values_that_its_request_saw() {
+    let place = Place::new();
+    let text = "[collection.people]\nrows = 50\nkey = 'id'\n\
+                fields = { id = 'int', friend = { type = 'int', uniform = [1, 50] }, name = { type = 'text', max = 20 } }\n\
+                [transaction.t]\ndraw.id = { row = 'people' }\nsteps = [\n\
+                { get = 'people', key = ':id', fields = ['friend', 'name'], keep = { id = 'friend' } },\n\
+                { get = 'people', key = ':id', fields = ['friend', 'name'], keep = { id = 'friend', name = 'name' } },\n\
+                { sql = 'SELECT :id, id FROM {people} WHERE name = :name', rows = 1, check = { 1 = ':id' }, keep = { id = '2' } },\n\
+                { get = 'people', key = ':id', fields = ['name'], check = { name = ':name' } } ]\n";
+    let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
+    let answer = run(&place, &file(&place, "friends.toml", text), &rest);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // And still a wrong one is found.
+    let wrong = text.replace("check = { name = ':name' }", "check = { name = ':id' }");
+    let answer = run(&place, &file(&place, "friends.toml", &wrong), &rest);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+}
+
+#[test]
+fn transaction_that_finds_sqlite_busy_is_begun_again() {
+    let place = Place::new();
+    let text = "axes.clients = [2]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = { id = 'int', n = { type = 'int', value = 0 } }\n\
+                [transaction.t]\nretry = ['5']\ndraw.id = { row = 'a' }\nsteps = [ 'begin',\n\
+                { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '5ms' }, 'commit', { sleep = '10ms' } ]\n";
+    let rest = ["--requests", "60", "--rounds", "1", "sqlite:?busy_timeout=1ms"];
+    let answer = run(&place, &file(&place, "busy.toml", text), &rest);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
+}
+
+#[test]
+fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
+    let place = Place::new();
+    let path = file(&place, "shop.toml", SHOP);
+    file(&place, "towns.txt", "Kyoto\n");
+    let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("shop.toml: collection users, rows: -5 is no number of rows"), "{answer:?}");
+    let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(
+        answer.err.contains("shop.toml: transaction browse, draw id: a range from 1 to 0 is empty"),
+        "{answer:?}"
+    );
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
+    // What is never reached is not evaluated: pgbench runs this too.
+    let script = file(
+        &place,
+        "far.sql",
+        "\\set a 1\n\\if :scale > 10\n\\set a random(11, :scale)\n\\endif\nSELECT :a;",
+    );
+    let args =
+        ["run", "pgbench", "-f", script.to_str().unwrap(), "--requests", "5", "--rounds", "1", "sqlite:"];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
 }

@@ -69,6 +69,7 @@ impl OwnedValue {
             Value::Null => Self::Null,
             Value::Int(n) => Self::Int(n),
             Value::Time(n) => Self::Time(n),
+            Value::Bool(truth) => Self::Int(i64::from(truth)),
             Value::Text(text) => Self::Text(text.to_owned()),
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
         }

@@ -14,6 +14,9 @@ pub struct CustomWorkload {
     pub files: Vec<CustomFile>,
     /// Variables that were given beside the files (`--define`).
     pub define: BTreeMap<String, String>,
+    /// The scale of pgbench's tables: as `--scale` gave it, or as their rows told it; `None`, and not written: neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<u64>,
     /// Whether the tables of pgbench are made for the run (`--init`).
     pub init: bool,
     /// Whether statements may change tables that Kurabe did not make (`--write`).

@@ -21,7 +21,8 @@ pub enum Unit {
 /// A figure of one trial: where it says nothing else, the mean over its measured transactions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its name, one of [`FIGURES`]; a file of another version may have others.
+    /// Its name, one of [`FIGURES`], or that of a transaction type of a custom workload; a file of another version may have
+    /// others.
     pub name: String,
     /// What it counts.
     pub unit: Unit,

@@ -14,8 +14,11 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// A moment: microseconds since 1970-01-01 00:00 UTC.
+    /// A timestamp: microseconds since 1970-01-01 00:00 UTC.
     Time(i64),
+    /// A truth value. Only parameters of [`Operation::Raw`](crate::operation::Operation::Raw) are: no field has such a
+    /// type. An engine without truth values takes 1 and 0.
+    Bool(bool),
 }
 
 #[derive(Clone, Debug)]

@@ -92,7 +92,7 @@ pub(crate) fn bytes_of<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
 pub(crate) fn length(value: &Value<'_>) -> usize {
     match value {
         Value::Null => 1,
-        Value::Int(_) | Value::Time(_) => 9,
+        Value::Int(_) | Value::Time(_) | Value::Bool(_) => 9,
         Value::Text(text) => 5 + text.len(),
         Value::Bytes(bytes) => 5 + bytes.len(),
     }
@@ -110,6 +110,7 @@ pub(crate) fn push<'a>(out: &mut Vec<u8>, value: &Value<'a>) -> Option<&'a [u8]>
         Value::Null => put(NULL, &[]),
         Value::Int(n) => put(INT, &n.to_le_bytes()),
         Value::Time(n) => put(TIME, &n.to_le_bytes()),
+        Value::Bool(truth) => put(INT, &i64::from(*truth).to_le_bytes()),
         Value::Text(_) | Value::Bytes(_) => {
             let bytes = bytes_of(value).unwrap_or_default();
             put(BYTES, &(bytes.len() as u32).to_le_bytes());

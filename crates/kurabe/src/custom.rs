@@ -26,7 +26,7 @@ pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<
         files.push(CustomFile { name, text, weight: 1 });
     }
     let (define, write) = (define(matches)?, matches.get_flag("write"));
-    Ok(Some(CustomWorkload { language: Language::Toml, files, define, init: false, write }))
+    Ok(Some(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write }))
 }
 
 /// The workload of `run pgbench`.
@@ -46,13 +46,12 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     if files.iter().all(|file| file.weight == 0) {
         return Err(Error::usage("every script has the weight 0"));
     }
-    let mut define = define(matches)?;
-    if let Some(scale) = matches.get_one::<String>("scale") {
-        let scale = units::parse_count(scale).map_err(|error| error.context("--scale"))?;
-        define.insert("scale".to_owned(), scale.to_string());
-    }
+    let define = define(matches)?;
+    let scale = matches.get_one::<String>("scale");
+    let scale = scale.map(|scale| units::parse_count(scale)).transpose();
+    let scale = scale.map_err(|error| error.context("--scale"))?;
     let [init, write] = ["init", "write"].map(|flag| matches.get_flag(flag));
-    Ok(CustomWorkload { language: Language::Pgbench, files, define, init, write })
+    Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, init, write })
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {

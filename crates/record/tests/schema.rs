@@ -119,6 +119,7 @@ fn a_custom_workload_is_in_the_schema_with_all_its_members() {
             weight: 2,
         }],
         define: [("scale".to_owned(), "10".to_owned())].into(),
+        scale: None,
         init: true,
         write: false,
     };

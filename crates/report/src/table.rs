@@ -140,7 +140,7 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
         .collect();
     Some(Table {
         operation: operation.name.clone(),
-        legend: Some(format!("{}.", about.join("; "))),
+        legend: (!about.is_empty()).then(|| format!("{}.", about.join("; "))),
         means: !cells
             .iter()
             .flat_map(|cell| &cell.figures)

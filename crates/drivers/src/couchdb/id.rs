@@ -41,6 +41,7 @@ pub(super) fn push(out: &mut String, collection: &str, value: &Value<'_>) -> Res
             let raised = (*n as u64) ^ (1 << 63);
             out.extend((0..16).rev().map(|digit| char::from(HEX[(raised >> (digit * 4)) as usize & 15])));
         }
+        Value::Bool(truth) => push(out, collection, &Value::Int(i64::from(*truth)))?,
         Value::Text(text) => escape(out, text.as_bytes()),
         Value::Bytes(bytes) => escape(out, bytes),
     }

@@ -42,6 +42,7 @@ pub(super) fn write(
                 }
                 push_number(out, n.unsigned_abs());
             }
+            Value::Bool(truth) => push_number(out, u64::from(*truth)),
             Value::Text(text) => escape(out, text.as_bytes()),
             Value::Bytes(bytes) => escape(out, bytes),
         }

@@ -120,6 +120,7 @@ impl Writer {
         match value {
             Value::Null => self.null(name),
             Value::Int(n) | Value::Time(n) => self.long(name, *n),
+            Value::Bool(truth) => self.long(name, i64::from(*truth)),
             Value::Text(text) => self.text(name, text),
             Value::Bytes(bytes) => self.binary(name, bytes),
         }

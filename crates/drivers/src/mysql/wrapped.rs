@@ -137,6 +137,7 @@ fn value(value: &Value<'_>) -> Result<mysql::Value> {
     Ok(match value {
         Value::Null => mysql::Value::NULL,
         Value::Int(n) => mysql::Value::Int(*n),
+        Value::Bool(truth) => mysql::Value::Int(i64::from(*truth)),
         Value::Text(text) => mysql::Value::Bytes(text.as_bytes().to_vec()),
         Value::Bytes(bytes) => mysql::Value::Bytes(bytes.to_vec()),
         Value::Time(micros) => {

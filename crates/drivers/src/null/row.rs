@@ -30,6 +30,7 @@ pub(super) fn pack<'a>(
             Value::Null => (NULL, end),
             Value::Int(n) => (INT, n as u64),
             Value::Time(n) => (TIME, n as u64),
+            Value::Bool(truth) => (INT, u64::from(truth)),
             Value::Text(_) | Value::Bytes(_) => {
                 end += bytes(value).map_or(0, <[u8]>::len) as u64;
                 (BYTES, end)
@@ -83,6 +84,7 @@ pub(super) fn push(out: &mut Reply, value: Value<'_>) {
         Value::Null => out.push_null(),
         Value::Int(n) => out.push_int(n),
         Value::Time(n) => out.push_time(n),
+        Value::Bool(truth) => out.push_int(i64::from(truth)),
         Value::Text(text) => out.push_bytes(text.as_bytes()),
         Value::Bytes(bytes) => out.push_bytes(bytes),
     }
@@ -103,6 +105,7 @@ pub(super) fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
         Value::Null => return false,
         // Flipping the sign bit puts negative numbers first.
         Value::Int(n) | Value::Time(n) => out.extend_from_slice(&((n as u64) ^ (1 << 63)).to_be_bytes()),
+        Value::Bool(truth) => return encode(out, Value::Int(i64::from(truth)), last),
         Value::Text(_) | Value::Bytes(_) => {
             let bytes = bytes(value).unwrap_or_default();
             if last {

@@ -44,7 +44,8 @@ impl<'a> Bind<'a> {
             (FieldType::Timestamp, Value::Null) => Self::Time(None),
             (FieldType::Timestamp, Value::Time(micros)) => Self::Time(Some(timestamp(*micros)?)),
             (kind, Value::Int(_)) => return Err(unfit(kind, "a number")),
-            (kind, Value::Time(_)) => return Err(unfit(kind, "a moment")),
+            (kind, Value::Time(_)) => return Err(unfit(kind, "a timestamp")),
+            (kind, Value::Bool(_)) => return Err(unfit(kind, "a truth value")),
             (kind, Value::Text(_) | Value::Bytes(_)) => return Err(unfit(kind, "text or bytes")),
         })
     }

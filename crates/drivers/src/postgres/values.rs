@@ -52,6 +52,7 @@ impl Form {
         Ok(match (self, *value) {
             (_, Value::Null) => Encoded::Null,
             (Self::Shown, Value::Int(n)) => Encoded::Digits(Digits::of(n)),
+            (Self::Shown, Value::Bool(truth)) => Encoded::Slice(if truth { b"true" } else { b"false" }),
             (Self::Bytes | Self::Shown, Value::Bytes(bytes)) => Encoded::Slice(bytes),
             (Self::Bytes | Self::Shown, Value::Text(text)) => Encoded::Slice(text.as_bytes()),
             (Self::Int(8), Value::Int(n)) => Encoded::Eight(n.to_be_bytes()),
@@ -133,7 +134,8 @@ fn kind_of(value: &Value<'_>) -> &'static str {
         Value::Int(_) => "a whole number",
         Value::Text(_) => "text",
         Value::Bytes(_) => "bytes",
-        Value::Time(_) => "a moment",
+        Value::Time(_) => "a timestamp",
+        Value::Bool(_) => "a truth value",
     }
 }
 

@@ -175,6 +175,10 @@ fn push_field(out: &mut Vec<u8>, plan: &Plan, field: Value<'_>, escaped: bool) -
             push_signed(out, n);
             return Ok(());
         }
+        Value::Bool(truth) => {
+            push_signed(out, i64::from(truth));
+            return Ok(());
+        }
         Value::Text(text) => text.as_bytes(),
         Value::Bytes(bytes) => bytes,
     };

@@ -53,6 +53,7 @@ impl Form {
             match (self, field) {
                 (Self::One(_), Value::Null) => out.text.extend_from_slice(NONE),
                 (Self::One(_), Value::Int(n) | Value::Time(n)) => push_signed(out.text, n),
+                (Self::One(_), Value::Bool(truth)) => push_signed(out.text, i64::from(truth)),
                 (Self::One(_), Value::Text(_) | Value::Bytes(_)) => {
                     let bytes = bytes_of(&field).unwrap_or_default();
                     if bytes.starts_with(NONE) {
@@ -147,6 +148,7 @@ fn one_length(value: &Value<'_>) -> usize {
             let digits = n.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
             digits + usize::from(*n < 0)
         }
+        Value::Bool(_) => 1,
         Value::Text(_) | Value::Bytes(_) => {
             let bytes = bytes_of(value).unwrap_or_default();
             bytes.len() + if bytes.starts_with(NONE) { NONE.len() } else { 0 }

@@ -109,7 +109,8 @@ impl Template {
                 (self.literals.text)(out, text)
             }
             Value::Int(_) => Err(unfit(kind, "a number")),
-            Value::Time(_) => Err(unfit(kind, "a moment")),
+            Value::Time(_) => Err(unfit(kind, "a timestamp")),
+            Value::Bool(_) => Err(unfit(kind, "a truth value")),
             Value::Text(_) | Value::Bytes(_) => Err(unfit(kind, "text or bytes")),
         }
     }

@@ -213,6 +213,7 @@ fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     match value {
         Value::Null => ValueRef::Null,
         Value::Int(n) | Value::Time(n) => ValueRef::Integer(n),
+        Value::Bool(truth) => ValueRef::Integer(i64::from(truth)),
         Value::Text(text) => of_kind(text.as_bytes()),
         Value::Bytes(bytes) => of_kind(bytes),
     }

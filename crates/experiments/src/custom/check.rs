@@ -1,7 +1,7 @@
 //! Whether an answer is what the workload says that it must be.
 
 use super::declared::{Execute, Wanted};
-use super::slot::{Slot, operand};
+use super::slot::{Slot, Values, operand};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 
@@ -10,17 +10,17 @@ use kurabe_core::{Error, Result};
 /// # Errors
 /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying of which step, and what came instead.
 #[inline]
-pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result<()> {
+pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Result<()> {
     if let Some(wanted) = execute.rows {
         let rows = reply.rows() as u64;
-        let (least, most) = bounds(wanted, execute, slots)?;
+        let (least, most) = bounds(wanted, execute, values)?;
         if !(least..=most).contains(&rows) {
             return Err(wrong(execute, &format!("{rows} rows came where {} must", range(least, most))));
         }
     }
     if let Some(wanted) = execute.affected {
         let rows = reply.affected();
-        let (least, most) = bounds(wanted, execute, slots)?;
+        let (least, most) = bounds(wanted, execute, values)?;
         if !(least..=most).contains(&rows) {
             return Err(wrong(
                 execute,
@@ -29,7 +29,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result
         }
     }
     for (column, expected) in &execute.fields {
-        let expected = operand(expected, slots);
+        let expected = operand(expected, values);
         for row in 0..reply.rows() {
             let found = reply.field(row, *column);
             if !found.is_some_and(|found| same(found, expected)) {
@@ -47,10 +47,10 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, slots: &[Slot]) -> Result
     Ok(())
 }
 
-fn bounds(wanted: Wanted, execute: &Execute, slots: &[Slot]) -> Result<(u64, u64)> {
+fn bounds(wanted: Wanted, execute: &Execute, values: Values<'_>) -> Result<(u64, u64)> {
     match wanted {
         Wanted::Range(least, most) => Ok((least, most)),
-        Wanted::Variable(slot) => match slots.get(slot).map(Slot::value) {
+        Wanted::Variable(slot) => match values.get(slot).map(Slot::value) {
             Some(Value::Int(rows @ 0..)) => Ok((rows.unsigned_abs(), rows.unsigned_abs())),
             value => {
                 let what = value.map_or_else(|| "nothing".to_owned(), shown);
@@ -87,6 +87,12 @@ pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
         (Value::Int(found), Value::Text(expected)) => {
             expected.parse::<i64>() == Ok(found) || expected.parse::<f64>() == Ok(found as f64)
         }
+        // Engines give truth as a number or, as PostgreSQL does where it sends text, as a letter.
+        (Value::Int(found), Value::Bool(expected)) => found == i64::from(expected),
+        (Value::Bytes(found), Value::Bool(expected)) => {
+            let words: [&[u8]; 3] = if expected { [b"t", b"true", b"1"] } else { [b"f", b"false", b"0"] };
+            words.contains(&found)
+        }
         (found, expected) => found == expected,
     }
 }
@@ -108,7 +114,8 @@ fn shown(value: Value<'_>) -> String {
     match value {
         Value::Null => "no value".to_owned(),
         Value::Int(n) => n.to_string(),
-        Value::Time(micros) => format!("the moment {micros}"),
+        Value::Time(micros) => format!("the timestamp {micros}"),
+        Value::Bool(truth) => truth.to_string(),
         Value::Text(value) => text(value.as_bytes()),
         Value::Bytes(bytes) => text(bytes),
     }

@@ -2,7 +2,7 @@
 
 use super::expression::Expr;
 use super::rows::Generator;
-use kurabe_core::collection::{Collection, Field};
+use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub(super) struct Made {
     /// How many, in terms of variables that are given.
     pub(super) rows: Expr,
     pub(super) generators: Vec<Generator>,
+    /// Where the number of rows stands.
+    pub(super) place: String,
 }
 
 impl Home {
@@ -149,13 +151,11 @@ pub(super) enum Constant {
 }
 
 impl Constant {
-    /// A value as it is written on a command line: a number where it is one.
+    /// A value as it is written on a command line or in a list: a whole number where it is one. Any other number stays
+    /// the text that it is, so that it is sent as it was written.
     pub(super) fn of(text: &str) -> Self {
-        if let Ok(n) = text.parse() {
-            return Self::Int(n);
-        }
-        match text.parse::<f64>() {
-            Ok(n) if text.starts_with(|c: char| c.is_ascii_digit() || "-.".contains(c)) => Self::Double(n),
+        match text.parse::<i64>() {
+            Ok(number) if number.to_string() == text => Self::Int(number),
             _ => Self::Text(text.to_owned()),
         }
     }
@@ -172,8 +172,8 @@ pub(super) enum Operand {
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) operand: Operand,
-    /// Whether its field is a moment: a whole number is then one of seconds since 1970.
-    pub(super) is_time: bool,
+    /// The type of its field; `None` in a statement in SQL. For a timestamp, a whole number is one of seconds since 1970.
+    pub(super) kind: Option<FieldType>,
 }
 
 /// Where a variable's value comes from.
@@ -250,6 +250,39 @@ pub(super) struct Execute {
     pub(super) adds: Option<usize>,
     pub(super) removes: Option<usize>,
     pub(super) place: String,
+}
+
+impl Program {
+    /// The variables that steps from this one on change; of this step itself only those that it keeps of its answer.
+    pub(super) fn changed_from(&self, step: usize) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for (number, step_) in self.steps.iter().enumerate().skip(step) {
+            match step_ {
+                Step::Set { slot, .. } if number > step => changed.push(*slot),
+                Step::Execute(execute) => changed.extend(execute.keep.iter().map(|(_, slot)| *slot)),
+                _ => {}
+            }
+        }
+        changed
+    }
+}
+
+impl Execute {
+    /// The variables that the check of its answer needs.
+    pub(super) fn checked_by(&self) -> Vec<usize> {
+        let variable = |operand: &Operand| match operand {
+            Operand::Variable(slot) => Some(*slot),
+            Operand::Constant(_) => None,
+        };
+        let wanted = |wanted: &Wanted| match wanted {
+            Wanted::Variable(slot) => Some(*slot),
+            Wanted::Range(..) => None,
+        };
+        let key = matches!(self.request, Request::Get { .. }).then(|| self.parameters.first()).flatten();
+        let fields = self.fields.iter().map(|(_, operand)| operand);
+        let operands = fields.chain(key.map(|key| &key.operand)).filter_map(variable);
+        operands.chain([self.rows, self.affected].iter().flatten().filter_map(wanted)).collect()
+    }
 }
 
 /// What is asked of a database; collections by number.

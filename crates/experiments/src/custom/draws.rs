@@ -7,8 +7,19 @@ use super::section::{Section, variable};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-const HOW: [&str; 10] =
-    ["uniform", "zipfian", "gaussian", "exponential", "sequence", "list", "file", "text", "template", "row"];
+const HOW: [&str; 11] = [
+    "uniform",
+    "zipfian",
+    "gaussian",
+    "exponential",
+    "special",
+    "sequence",
+    "list",
+    "file",
+    "text",
+    "template",
+    "row",
+];
 /// The longest text that is drawn.
 const MOST_TEXT: i64 = 10_000_000;
 /// pgbench's example, and a skew as it is met in the field.
@@ -105,7 +116,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     let [how] = ways.as_slice() else {
         return Err(section.error(format!("it is drawn in one way, of: {}", HOW.join(", "))));
     };
-    if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential") {
+    if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential" | "special") {
         return Err(section.error(format!("rows are not drawn by '{how}'")));
     }
     let parameter = |key: &str, default: f64| match section.get(key) {
@@ -147,6 +158,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     };
     Ok(match *how {
         "row" | "uniform" => call(Function::Random, bounds("uniform")?, None),
+        "special" => call(Function::RandomSpecial, bounds(how)?, None),
         "zipfian" => call(Function::RandomZipfian, bounds(how)?, Some(parameter("exponent", EXPONENT)?)),
         "gaussian" => call(Function::RandomGaussian, bounds(how)?, Some(parameter("parameter", 2.5)?)),
         "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),

@@ -3,7 +3,7 @@
 
 use super::expression::{Expr, Function};
 use super::place::{Fault, fault};
-use super::random;
+use super::{permute, random};
 use kurabe_stats::rng::Rng;
 
 /// A value. Texts are kept by the slot that holds one.
@@ -19,12 +19,30 @@ pub(super) enum Datum {
     Text,
 }
 
+impl Datum {
+    /// The value of a variable that holds a text, as one given by `-D` does: pgbench's words for no value, true and
+    /// false, or a number. Any other text is no value of an expression.
+    pub(super) fn spelt(text: &str) -> Self {
+        let lower = text.to_ascii_lowercase();
+        let begins = |word: &str| !lower.is_empty() && word.starts_with(&lower);
+        if lower == "null" {
+            Self::Null
+        } else if begins("true") || begins("yes") || lower == "on" {
+            Self::Bool(true)
+        } else if begins("false") || begins("no") || lower == "off" || lower == "of" {
+            Self::Bool(false)
+        } else if let Ok(number) = text.parse() {
+            Self::Int(number)
+        } else {
+            text.parse().map_or(Self::Text, Self::Double)
+        }
+    }
+}
+
 /// What expressions see.
 pub(super) struct Scope<'a> {
     pub(super) values: &'a dyn Fn(usize) -> Datum,
     pub(super) rng: &'a mut Rng,
-    /// What hash functions are seeded with where they are given no seed.
-    pub(super) seed: i64,
 }
 
 impl Scope<'_> {
@@ -50,73 +68,80 @@ impl Scope<'_> {
     fn call(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
         match (function, arguments) {
             (Function::And | Function::Or, [left, right]) => self.logic(function, left, right),
+            (Function::IsNull, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Null)),
+            (Function::IsTrue, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Bool(true))),
+            (Function::IsFalse, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Bool(false))),
             (Function::Greatest | Function::Least, _) => self.extreme(function, arguments),
             (_, []) => Ok(Datum::Double(std::f64::consts::PI)),
-            (Function::HashFnv1a | Function::HashMurmur2, [value]) => {
-                let value = self.value(value)?;
-                hash(function, value, Datum::Int(self.seed))
-            }
             (_, [one]) => one_value(function, self.value(one)?),
             (_, [left, right]) => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.two(function, left, right)
             }
-            (_, [least, most, parameter, ..]) => {
-                let (least, most) = (whole(self.value(least)?)?, whole(self.value(most)?)?);
-                let parameter = double(self.value(parameter)?)?;
-                let draw = match function {
-                    Function::RandomExponential => random::exponential,
-                    Function::RandomGaussian => random::gaussian,
-                    _ => random::zipfian,
-                };
-                draw(self.rng, least, most, parameter).map(Datum::Int)
+            (_, [one, two, three, ..]) => {
+                let values = [self.value(one)?, self.value(two)?, self.value(three)?];
+                self.three(function, values)
             }
         }
     }
 
-    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Fault<Datum> {
-        // What decides alone: a truth for OR, an untruth for AND.
-        let decides = Some(function == Function::Or);
-        let left = condition(self.value(left)?)?;
-        if left == decides {
-            return Ok(Datum::Bool(function == Function::Or));
+    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Fault<Datum> {
+        if function == Function::Permute {
+            return permuted(one, two, three);
         }
-        let right = condition(self.value(right)?)?;
-        Ok(match (left, right) {
-            (_, right) if right == decides => Datum::Bool(function == Function::Or),
-            (Some(_), Some(right)) => Datum::Bool(right),
-            _ => Datum::Null,
-        })
+        if [one, two, three].contains(&Datum::Null) {
+            return Ok(Datum::Null);
+        }
+        let draw = match function {
+            Function::RandomExponential => random::exponential,
+            Function::RandomGaussian => random::gaussian,
+            _ => random::zipfian,
+        };
+        draw(self.rng, whole(one)?, whole(two)?, double(three)?).map(Datum::Int)
+    }
+
+    /// AND and OR, which leave their right side alone where the left one decides. Unlike in SQL, no value on the left
+    /// decides too.
+    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Fault<Datum> {
+        let decides = function == Function::Or;
+        let Some(left) = condition(self.value(left)?)? else { return Ok(Datum::Null) };
+        if left == decides {
+            return Ok(Datum::Bool(decides));
+        }
+        Ok(condition(self.value(right)?)?.map_or(Datum::Null, Datum::Bool))
     }
 
     fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
-        let mut best: Option<Datum> = None;
-        let mut doubles = false;
-        for argument in arguments {
-            let value = self.value(argument)?;
-            if value == Datum::Null {
-                return Ok(Datum::Null);
-            }
-            doubles |= matches!(value, Datum::Double(_));
-            let better = match best {
-                None => true,
-                Some(best) if function == Function::Greatest => less(best, value)?,
-                Some(best) => less(value, best)?,
-            };
-            if better {
-                best = Some(value);
-            }
+        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Fault<Vec<_>>>()?;
+        if values.contains(&Datum::Null) {
+            return Ok(Datum::Null);
         }
-        let best = best.unwrap_or(Datum::Null);
-        if doubles { double(best).map(Datum::Double) } else { Ok(best) }
+        let greatest = function == Function::Greatest;
+        if values.iter().any(|value| matches!(value, Datum::Double(_))) {
+            let values = values.into_iter().map(double).collect::<Fault<Vec<_>>>()?;
+            let best = values.into_iter().reduce(|best, value| {
+                let better = if greatest { value > best } else { value < best };
+                if better { value } else { best }
+            });
+            return Ok(best.map_or(Datum::Null, Datum::Double));
+        }
+        let values = values.into_iter().map(whole).collect::<Fault<Vec<_>>>()?;
+        let best = if greatest { values.into_iter().max() } else { values.into_iter().min() };
+        Ok(best.map_or(Datum::Null, Datum::Int))
     }
 
     fn two(&mut self, function: Function, left: Datum, right: Datum) -> Fault<Datum> {
-        if function == Function::Random {
-            return random::uniform(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
-        }
         if left == Datum::Null || right == Datum::Null {
             return Ok(Datum::Null);
+        }
+        match function {
+            Function::Random => {
+                return random::uniform(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
+            }
+            Function::RandomSpecial => {
+                return random::special(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
+            }
+            _ => {}
         }
         let doubles = matches!(left, Datum::Double(_)) || matches!(right, Datum::Double(_));
         Ok(match function {
@@ -145,19 +170,16 @@ impl Scope<'_> {
 }
 
 fn one_value(function: Function, value: Datum) -> Fault<Datum> {
-    match function {
-        Function::IsNull => return Ok(Datum::Bool(value == Datum::Null)),
-        Function::IsTrue => return Ok(Datum::Bool(value == Datum::Bool(true))),
-        Function::IsFalse => return Ok(Datum::Bool(value == Datum::Bool(false))),
-        _ if value == Datum::Null => return Ok(Datum::Null),
-        _ => {}
+    if value == Datum::Null {
+        return Ok(Datum::Null);
     }
     Ok(match (function, value) {
         (Function::Not, value) => condition(value)?.map_or(Datum::Null, |b| Datum::Bool(!b)),
-        (Function::Negate, Datum::Double(n)) => Datum::Double(-n),
+        // Taken from 0, as pgbench does: there is no -0 then.
+        (Function::Negate, Datum::Double(n)) => Datum::Double(0.0 - n),
         (Function::Negate, value) => Datum::Int(fits(whole(value)?.checked_neg())?),
         (Function::Abs, Datum::Double(n)) => Datum::Double(n.abs()),
-        (Function::Abs, value) => Datum::Int(fits(whole(value)?.checked_abs())?),
+        (Function::Abs, value) => Datum::Int(whole(value)?.wrapping_abs()),
         (Function::BitNot, value) => Datum::Int(!whole(value)?),
         (Function::ToInt, value) => Datum::Int(whole(value)?),
         (Function::Exp, value) => Datum::Double(double(value)?.exp()),
@@ -238,7 +260,6 @@ fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64
 
 fn equal(left: Datum, right: Datum) -> Fault<bool> {
     match (left, right) {
-        (Datum::Bool(left), Datum::Bool(right)) => Ok(left == right),
         (Datum::Int(left), Datum::Int(right)) => Ok(left == right),
         #[allow(clippy::float_cmp, reason = "the language's own equality")]
         (left, right) => Ok(double(left)? == double(right)?),
@@ -250,6 +271,18 @@ fn less(left: Datum, right: Datum) -> Fault<bool> {
         (Datum::Int(left), Datum::Int(right)) => Ok(left < right),
         (left, right) => Ok(double(left)? < double(right)?),
     }
+}
+
+/// A number of a range from 0 on, each given by one number of the range: the mapping that pgbench computes of the seed.
+fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
+    if [value, size, seed].contains(&Datum::Null) {
+        return Ok(Datum::Null);
+    }
+    let (value, size, seed) = (whole(value)?, whole(size)?, whole(seed)?);
+    if size < 1 {
+        return Err(fault(format!("permute needs a size of 1 or more, not {size}")));
+    }
+    Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
 /// FNV-1a over the eight bytes of a number, the lowest first, and Murmur's second hash for 64 bits, each seeded: what

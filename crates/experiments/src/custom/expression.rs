@@ -1,6 +1,7 @@
 //! The expressions of pgbench's `\set` (PostgreSQL manual, "pgbench", "Built-in Operators" and "Built-in Functions"),
 //! read into a tree.
 
+use super::declared::DEFAULT_SEED;
 use super::place::{Fault, fault};
 use kurabe_core::units;
 
@@ -59,6 +60,9 @@ pub(super) enum Function {
     RandomExponential,
     RandomGaussian,
     RandomZipfian,
+    /// sysbench's default distribution: of our own language only.
+    RandomSpecial,
+    Permute,
 }
 
 /// The functions by name, with the fewest and the most arguments.
@@ -74,6 +78,7 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("least", Function::Least, 1, usize::MAX),
     ("ln", Function::Ln, 1, 1),
     ("mod", Function::Modulo, 2, 2),
+    ("permute", Function::Permute, 2, 3),
     ("pi", Function::Pi, 0, 0),
     ("pow", Function::Power, 2, 2),
     ("power", Function::Power, 2, 2),
@@ -87,6 +92,8 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Int(i64),
+    /// 9223372036854775808, which is a number only behind a minus.
+    OneTooMany,
     Double(f64),
     Variable(String),
     Word(String),
@@ -99,14 +106,14 @@ const SIGNS: &[&str] = &[
     "~",
 ];
 
-/// Deeper than this no expression that a person wrote is nested; the reader goes no deeper, nor into its own stack.
-const DEEPEST: usize = 64;
+/// Deeper than this no expression that a person wrote is nested; reading stops here, so that the stack is not used up.
+const DEEPEST: usize = 100;
 
 /// Reads an expression; `slot` finds a variable's slot.
 pub(super) fn parse(text: &str, slot: &mut dyn FnMut(&str) -> Fault<usize>) -> Fault<Expr> {
     let tokens = tokens(text)?;
     let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, slot };
-    let expr = reader.level(0)?;
+    let expr = reader.above(binding::NONE)?;
     match reader.tokens.get(reader.at) {
         None => Ok(expr),
         Some(token) => Err(fault(format!("{} was not expected", shown(token)))),
@@ -168,14 +175,24 @@ fn number_length(text: &str) -> usize {
 
 fn number(text: &str) -> Fault<Token> {
     if text.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map(Token::Int).map_err(|_| fault(format!("{text} does not fit 64 bits")));
+        let too_large = || fault(format!("{text} does not fit 64 bits"));
+        return match text.parse::<u64>() {
+            Ok(number) if number == i64::MIN.unsigned_abs() => Ok(Token::OneTooMany),
+            Ok(number) => i64::try_from(number).map(Token::Int).map_err(|_| too_large()),
+            Err(_) => Err(too_large()),
+        };
     }
-    text.parse().map(Token::Double).map_err(|_| fault(format!("'{text}' is not a number")))
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(Token::Double(number)),
+        Ok(_) => Err(fault(format!("{text} does not fit a double"))),
+        Err(_) => Err(fault(format!("'{text}' is not a number"))),
+    }
 }
 
 fn shown(token: &Token) -> String {
     match token {
         Token::Int(n) => format!("'{n}'"),
+        Token::OneTooMany => "'9223372036854775808'".to_owned(),
         Token::Double(n) => format!("'{n}'"),
         Token::Variable(name) => format!("':{name}'"),
         Token::Word(word) => format!("'{word}'"),
@@ -190,37 +207,42 @@ struct Reader<'a> {
     slot: &'a mut dyn FnMut(&str) -> Fault<usize>,
 }
 
-/// The binary operators that are read from the left, the weakest first.
-const LEVELS: &[&[(&str, Function)]] = &[
-    &[("or", Function::Or)],
-    &[("and", Function::And)],
-    &[],
-    &[],
-    &[
-        ("<", Function::Less),
-        (">", Function::Less),
-        ("=", Function::Equal),
-        ("<=", Function::LessOrEqual),
-        (">=", Function::LessOrEqual),
-        ("<>", Function::Different),
-        ("!=", Function::Different),
-    ],
-    &[
-        ("|", Function::BitOr),
-        ("#", Function::BitXor),
-        ("&", Function::BitAnd),
-        ("<<", Function::ShiftLeft),
-        (">>", Function::ShiftRight),
-    ],
-    &[("+", Function::Add), ("-", Function::Subtract)],
-    &[("*", Function::Multiply), ("/", Function::Divide), ("%", Function::Modulo)],
+/// How strongly operators bind, the weakest first: PostgreSQL's own precedence.
+mod binding {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const OR: u8 = 1;
+    pub(super) const AND: u8 = 2;
+    pub(super) const NOT: u8 = 3;
+    pub(super) const IS: u8 = 4;
+    pub(super) const COMPARISON: u8 = 5;
+    pub(super) const BITS: u8 = 6;
+    pub(super) const SUM: u8 = 7;
+    pub(super) const PRODUCT: u8 = 8;
+    pub(super) const SIGN: u8 = 9;
+}
+
+/// The binary operators, all but `IS` and its kin.
+const BINARY: &[(&str, Function, u8)] = &[
+    ("or", Function::Or, binding::OR),
+    ("and", Function::And, binding::AND),
+    ("<", Function::Less, binding::COMPARISON),
+    (">", Function::Less, binding::COMPARISON),
+    ("=", Function::Equal, binding::COMPARISON),
+    ("<=", Function::LessOrEqual, binding::COMPARISON),
+    (">=", Function::LessOrEqual, binding::COMPARISON),
+    ("<>", Function::Different, binding::COMPARISON),
+    ("!=", Function::Different, binding::COMPARISON),
+    ("|", Function::BitOr, binding::BITS),
+    ("#", Function::BitXor, binding::BITS),
+    ("&", Function::BitAnd, binding::BITS),
+    ("<<", Function::ShiftLeft, binding::BITS),
+    (">>", Function::ShiftRight, binding::BITS),
+    ("+", Function::Add, binding::SUM),
+    ("-", Function::Subtract, binding::SUM),
+    ("*", Function::Multiply, binding::PRODUCT),
+    ("/", Function::Divide, binding::PRODUCT),
+    ("%", Function::Modulo, binding::PRODUCT),
 ];
-/// The level of NOT, …
-const NOT: usize = 2;
-/// … that of IS, ISNULL and NOTNULL, …
-const IS: usize = 3;
-/// … and that of comparisons, which do not chain.
-const COMPARISONS: usize = 4;
 
 impl Reader<'_> {
     fn is(&self, text: &str) -> bool {
@@ -245,37 +267,41 @@ impl Reader<'_> {
         Err(fault(format!("{found} where '{text}' was expected")))
     }
 
-    fn level(&mut self, level: usize) -> Fault<Expr> {
+    /// Reads as long as operators bind more strongly than `least`.
+    fn above(&mut self, least: u8) -> Fault<Expr> {
         self.depth += 1;
-        if self.depth > DEEPEST * LEVELS.len() {
+        if self.depth > DEEPEST {
             return Err(fault("the expression is nested too deeply"));
         }
-        let made = self.level_of(level);
+        let mut left = self.prefixed()?;
+        let mut compared = false;
+        while let Some(level) = self.next_binding().filter(|level| *level > least) {
+            if compared && level == binding::COMPARISON {
+                return Err(fault("comparisons are not chained: write parentheses"));
+            }
+            compared = level == binding::COMPARISON;
+            left = if level == binding::IS { self.is_something(left)? } else { self.binary(left)? };
+        }
         self.depth -= 1;
-        made
+        Ok(left)
     }
 
-    fn level_of(&mut self, level: usize) -> Fault<Expr> {
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
-        if level == NOT && self.take("not") {
-            return Ok(Expr::Call(Function::Not, vec![self.level(level)?]));
+    fn next_binding(&self) -> Option<u8> {
+        if ["is", "isnull", "notnull"].iter().any(|word| self.is(word)) {
+            return Some(binding::IS);
         }
-        let mut left = self.level(level + 1)?;
-        if level == IS {
-            return self.is_something(left);
-        }
-        while let Some((sign, function)) = operators.iter().find(|(sign, _)| self.is(sign)) {
-            self.at += 1;
-            let right = self.level(level + 1)?;
-            // Greater is less with the sides changed.
-            let sides =
-                if sign.starts_with('>') && level == COMPARISONS { [right, left] } else { [left, right] };
-            left = Expr::Call(*function, sides.into());
-            if level == COMPARISONS {
-                break;
-            }
-        }
-        Ok(left)
+        BINARY.iter().find(|(sign, ..)| self.is(sign)).map(|(.., level)| *level)
+    }
+
+    fn binary(&mut self, left: Expr) -> Fault<Expr> {
+        let Some((sign, function, level)) = BINARY.iter().find(|(sign, ..)| self.is(sign)) else {
+            return Ok(left);
+        };
+        self.at += 1;
+        let right = self.above(*level)?;
+        // Greater is less with the sides changed.
+        let sides = if matches!(*sign, ">" | ">=") { [right, left] } else { [left, right] };
+        Ok(Expr::Call(*function, sides.into()))
     }
 
     fn is_something(&mut self, value: Expr) -> Fault<Expr> {
@@ -286,9 +312,7 @@ impl Reader<'_> {
         if self.take("notnull") {
             return Ok(not(true, Expr::Call(Function::IsNull, vec![value])));
         }
-        if !self.take("is") {
-            return Ok(value);
-        }
+        self.expect("is")?;
         let inverted = self.take("not");
         for (word, function) in
             [("null", Function::IsNull), ("true", Function::IsTrue), ("false", Function::IsFalse)]
@@ -300,17 +324,25 @@ impl Reader<'_> {
         self.expect("null").map(|()| Expr::Null)
     }
 
-    fn unary(&mut self) -> Fault<Expr> {
+    /// A value with the operators before it. They take what binds more strongly than they do, wherever they stand:
+    /// `~1 + 2` is `~(1 + 2)`, and `not 1 = 2` is `not (1 = 2)`.
+    fn prefixed(&mut self) -> Fault<Expr> {
         if self.take("-") {
-            let value = self.level(LEVELS.len())?;
-            return Ok(Expr::Call(Function::Negate, vec![value]));
+            if self.tokens.get(self.at) == Some(&Token::OneTooMany) {
+                self.at += 1;
+                return Ok(Expr::Int(i64::MIN));
+            }
+            return Ok(Expr::Call(Function::Negate, vec![self.above(binding::SIGN)?]));
         }
         if self.take("+") {
-            return self.level(LEVELS.len());
+            return self.above(binding::SIGN);
         }
         if self.take("~") {
-            let value = self.level(LEVELS.len())?;
-            return Ok(Expr::Call(Function::BitNot, vec![value]));
+            return Ok(Expr::Call(Function::BitNot, vec![self.above(binding::BITS)?]));
+        }
+        if self.take("not") {
+            // Unlike the others it is read from the right: `not not true`.
+            return Ok(Expr::Call(Function::Not, vec![self.above(binding::NOT)?]));
         }
         self.primary()
     }
@@ -320,10 +352,11 @@ impl Reader<'_> {
         self.at += 1;
         match token {
             Token::Int(n) => Ok(Expr::Int(n)),
+            Token::OneTooMany => Err(fault("9223372036854775808 does not fit 64 bits")),
             Token::Double(n) => Ok(Expr::Double(n)),
             Token::Variable(name) => (self.slot)(&name).map(Expr::Variable),
             Token::Sign("(") => {
-                let inner = self.level(0)?;
+                let inner = self.above(binding::NONE)?;
                 self.expect(")")?;
                 Ok(inner)
             }
@@ -339,14 +372,14 @@ impl Reader<'_> {
     fn case(&mut self) -> Fault<Expr> {
         let mut arms = Vec::new();
         while self.take("when") {
-            let condition = self.level(0)?;
+            let condition = self.above(binding::NONE)?;
             self.expect("then")?;
-            arms.push((condition, self.level(0)?));
+            arms.push((condition, self.above(binding::NONE)?));
         }
         if arms.is_empty() {
             self.expect("when")?;
         }
-        let otherwise = if self.take("else") { self.level(0)? } else { Expr::Null };
+        let otherwise = if self.take("else") { self.above(binding::NONE)? } else { Expr::Null };
         self.expect("end")?;
         Ok(Expr::Case(arms, Box::new(otherwise)))
     }
@@ -363,9 +396,9 @@ impl Reader<'_> {
         self.expect("(")?;
         let mut arguments = Vec::new();
         if !self.is(")") {
-            arguments.push(self.level(0)?);
+            arguments.push(self.above(binding::NONE)?);
             while self.take(",") {
-                arguments.push(self.level(0)?);
+                arguments.push(self.above(binding::NONE)?);
             }
         }
         self.expect(")")?;
@@ -377,6 +410,12 @@ impl Reader<'_> {
                 (one, other) => format!("{one} to {other}"),
             };
             return Err(fault(format!("{name} takes {wants} arguments and was given {found}")));
+        }
+        // Without a seed of their own these are seeded by a variable, which a user may give.
+        if matches!(function, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
+            && arguments.len() < *most
+        {
+            arguments.push(Expr::Variable((self.slot)(DEFAULT_SEED)?));
         }
         Ok(Expr::Call(*function, arguments))
     }

@@ -42,7 +42,8 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
             }
             Some(_) => Expr::Int(section.number("rows")?.unwrap_or(0)),
         };
-        let made = Made { rows, generators: generators.into_iter().flatten().collect() };
+        let generators = generators.into_iter().flatten().collect();
+        let made = Made { rows, generators, place: format!("{}, rows", section.place) };
         let mut home = Home::new(name.clone(), fields, key, Some(made));
         home.indexes = indexes(&section, &home)?;
         variables.slot(&rows_of(name));
@@ -119,7 +120,8 @@ fn kind_of(name: &str, max: Option<u32>) -> Fault<FieldType> {
 }
 
 fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> {
-    const HOW: [&str; 8] = ["sequence", "every", "uniform", "length", "template", "list", "value", "null"];
+    const HOW: [&str; 9] =
+        ["sequence", "every", "uniform", "special", "length", "template", "list", "value", "null"];
     let section = Section::new(table, place, &[&["type", "max"], &HOW[..]].concat())?;
     let name = section.text("type")?.ok_or_else(|| section.error("its 'type' is not named"))?;
     let max = section.number("max")?.map(|max| u32::try_from(max).ok().filter(|max| *max > 0));
@@ -141,13 +143,14 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
     if is_number && matches!(generator, "length" | "template") {
         return Err(section.error(format!("a number has no '{generator}'")));
     }
-    if !is_number && matches!(generator, "sequence" | "every" | "uniform") {
+    if !is_number && matches!(generator, "sequence" | "every" | "uniform" | "special") {
         return Err(section.error(format!("only numbers are made by '{generator}'")));
     }
     let made = match generator {
         "sequence" => section.number("sequence")?.map(Generator::Sequence),
         "every" => section.number("every")?.filter(|n| *n > 0).map(|n| Generator::Every(n as u64)),
         "uniform" => section.range("uniform")?.map(|(least, most)| Generator::Uniform(least, most)),
+        "special" => section.range("special")?.map(|(least, most)| Generator::Special(least, most)),
         "length" => section
             .counts("length")?
             .filter(|(_, most)| *most <= MOST_LENGTH as u64)

@@ -8,20 +8,27 @@ mod draws;
 mod evaluate;
 mod expression;
 mod homes;
+mod known;
+mod number;
+mod permute;
 mod place;
 mod random;
 mod read;
+mod reads;
 pub(crate) mod rows;
 mod script;
 mod section;
 mod slot;
 mod sql;
+mod statement;
 mod steps;
 mod transaction;
+mod types;
 mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use declared::Declared;
+use known::Known;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
@@ -29,7 +36,7 @@ use kurabe_core::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use read::{KEYS, value_files};
-pub use script::BUILTIN;
+pub use script::{BUILTIN, counts_scale};
 
 /// What is measured, whatever its steps.
 const TRANSACTION: &str = "transaction";
@@ -93,6 +100,11 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     if declared.programs.is_empty() {
         return Err(Error::usage(format!("{name}: there is no transaction")));
     }
+    let known = Known::of(&declared, &declared.variables.initial);
+    for made in declared.homes.iter().filter_map(|home| home.made.as_ref()) {
+        known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
+    }
+    known.check(&declared)?;
     let all: u64 = declared.programs.iter().map(|program| program.weight).sum();
     let part = |program: &declared::Program| format!("{} ({} of {all})", program.name, program.weight);
     let parts = declared.programs.iter().map(part).collect::<Vec<_>>().join(", ");

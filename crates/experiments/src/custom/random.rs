@@ -79,3 +79,21 @@ pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Fa
         }
     }
 }
+
+/// sysbench's default distribution ("special"): three quarters of the draws fall, evenly, into the upper three quarters
+/// of the hundredth in the middle of the range; the others are means of twelve uniform draws over all of it.
+pub(super) fn special(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
+    const OFTEN: f64 = 0.75;
+    const HUNDREDTH: f64 = 0.01;
+    const DRAWS: u32 = 12;
+    let reach = (width(least, most)? - 1) as f64;
+    let draw = rng.unit_f64();
+    let offset = if draw < 1.0 - OFTEN {
+        (0..DRAWS).map(|_| rng.unit_f64()).sum::<f64>() * reach / f64::from(DRAWS)
+    } else {
+        // The draw itself, which is at least a quarter here, is spread over the hundredth: so does sysbench.
+        let middle = reach * HUNDREDTH;
+        draw * (middle + 1.0) + (reach - middle) / 2.0
+    };
+    Ok(least + offset.min(reach) as i64)
+}

@@ -1,6 +1,7 @@
 //! Rows of a collection: each field a pure function of seed, collection, field and row.
 
 use super::declared::Constant;
+use super::random;
 use crate::content::{Content, Kind};
 use crate::fill::FieldValue;
 use kurabe_core::collection::{Field, FieldType};
@@ -15,6 +16,8 @@ pub(super) enum Generator {
     Every(u64),
     /// Numbers of a range, each equally likely.
     Uniform(i64, i64),
+    /// Numbers of a range, distributed as sysbench does where nothing is said.
+    Special(i64, i64),
     /// Text or bytes of a length, from the least to the most.
     Length(usize, usize),
     /// Text after a pattern.
@@ -63,6 +66,9 @@ impl Rows {
                 let width = most.wrapping_sub(*least) as u64;
                 let draw = if width == u64::MAX { rng().next_u64() } else { rng().below(width + 1) };
                 column.number(least.wrapping_add(draw as i64))
+            }
+            Generator::Special(least, most) => {
+                column.number(random::special(&mut rng(), *least, *most).unwrap_or(*least))
             }
             Generator::Length(least, most) => {
                 if let Some(content) = &column.content {

@@ -8,12 +8,13 @@ use super::declared::{
 use super::expression::{self, Expr, word};
 use super::place::{Fault, fault};
 use super::read::name_of;
+use super::reads::may_change;
 use super::rows::Generator;
 use super::section::{position, variable};
 use super::sql::{self, Control, Naming};
 use kurabe_core::Result;
 use kurabe_core::collection::{Field, FieldType};
-use kurabe_core::custom::{CustomFile, CustomWorkload};
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 
 /// The scripts that pgbench brings along, by name.
 pub const BUILTIN: &[(&str, &str)] = &[
@@ -32,13 +33,29 @@ enum Line<'a> {
     Meta(&'a str, String),
 }
 
+/// Whether the scale is that of the tables that are there, and must be counted: where a script of pgbench's own runs, as
+/// in pgbench, and nobody defined it.
+pub fn counts_scale(source: &CustomWorkload) -> bool {
+    let built_in = |file: &CustomFile| BUILTIN.contains(&(file.name.as_str(), file.text.as_str()));
+    source.language == Language::Pgbench
+        && !source.init
+        && !source.define.contains_key(SCALE)
+        && source.files.iter().any(built_in)
+}
+
 /// Reads scripts.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut declared = Declared::default();
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
         declared.variables.slot(name);
     }
-    declared.variables.set(SCALE, Constant::Int(1));
+    let scale = match source.scale.map(i64::try_from) {
+        Some(scale) => Constant::Int(scale.unwrap_or(i64::MAX)),
+        // Not known until the tables have been seen.
+        None if counts_scale(source) => Constant::Null,
+        None => Constant::Int(1),
+    };
+    declared.variables.set(SCALE, scale);
     for (name, value) in &source.define {
         declared.variables.set(name, Constant::of(value));
     }
@@ -91,7 +108,12 @@ fn tables() -> Vec<Home> {
     let blank = |length| always(Constant::Text(" ".repeat(length)));
     let sequence = || Generator::Sequence(1);
     let home = |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
-        Home::new(name.to_owned(), fields, key, Some(Made { rows: rows(each), generators }))
+        Home::new(
+            name.to_owned(),
+            fields,
+            key,
+            Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
+        )
     };
     vec![
         home(
@@ -353,16 +375,17 @@ fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault
         .iter()
         .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
         .collect();
-    let writes = sql::writes(text);
-    if writes && on.is_empty() && !write {
-        return Err(fault("this statement may change what is in the database")
+    let why = may_change(&pieces, None);
+    let writes = why.is_some();
+    if let Some(why) = why.filter(|_| on.is_empty() && !write) {
+        return Err(fault(format!("this statement may change what is in the database: {why}"))
             .hint("say --write if it may, or --init for tables of pgbench's own that are made for the run"));
     }
     let raw = Raw { texts: vec![(None, pieces)], writes };
     let mut execute = Execute::plain(Request::Begin, place);
     for name in raw.variables() {
         let operand = Operand::Variable(variable(name, &declared.variables)?);
-        execute.parameters.push(Parameter { operand, is_time: false });
+        execute.parameters.push(Parameter { operand, kind: None });
     }
     // Rows that are added to the log are counted after each trial.
     let first = text.split_whitespace().next().unwrap_or_default();

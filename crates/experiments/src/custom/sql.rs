@@ -1,4 +1,4 @@
-//! The texts of statements: where variables stand in them, which tables, and whether they change anything.
+//! The texts of statements: where variables stand in them, and which tables.
 
 use super::declared::Piece;
 use super::expression::word;
@@ -124,21 +124,6 @@ fn words(sql: &str) -> Vec<String> {
     out
 }
 
-/// Whether a statement may change data: all but those that are known to read.
-pub(super) fn writes(sql: &str) -> bool {
-    let words = words(sql);
-    let has = |what: &[&str]| words.iter().any(|word| what.contains(&word.as_str()));
-    match words.first().map(String::as_str) {
-        Some("select" | "with" | "table" | "values" | "show" | "describe") => {
-            // A lock that is asked for (FOR UPDATE) changes nothing.
-            has(&["insert", "delete", "merge", "into", "replace"]) || has(&["update"]) && !has(&["for"])
-        }
-        Some("explain") => has(&["analyze", "analyse"]),
-        Some("set" | "reset") | None => false,
-        Some(_) => true,
-    }
-}
-
 /// What a statement is, where it begins or ends a transaction: engines say these differently, and some only so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
@@ -194,24 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_to_read_does_not_write() {
-        for sql in [
-            "SELECT 'delete' FROM t",
-            "-- insert\nselect 1",
-            "with a as (select 1) select * from a",
-            "SET x = 1",
-        ] {
-            assert!(!writes(sql), "{sql}");
-        }
-        for sql in [
-            "UPDATE t SET a = 1",
-            "with a as (delete from t returning 1) select * from a",
-            "SELECT 1 INTO t",
-            "CALL p()",
-        ] {
-            assert!(writes(sql), "{sql}");
-        }
-        assert!(!writes("SELECT a FROM t WHERE id = 1 FOR UPDATE"));
+    fn words_that_begin_or_end_a_transaction_are_known() {
         assert_eq!(control("BEGIN"), Some(Control::Begin));
         assert_eq!(control(" end "), Some(Control::Commit));
         assert_eq!(control("rollback to savepoint a"), None);
@@ -220,8 +188,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_and_nothing_is_lost(sql in "[ -~\n$'\"{}:é]{0,60}") {
-            let _ = (writes(&sql), control(&sql));
+            let _ = control(&sql);
             if let Ok(pieces) = pieces(&sql, &Naming::Plain(&|_| None)) {
+                let _ = super::super::reads::may_change(&pieces, None);
                 let again: String = pieces.iter().map(|piece| match piece {
                     Piece::Text(text) => text.clone(),
                     Piece::Variable(name) => format!(":{name}"),

@@ -5,9 +5,9 @@ use super::declared::{
 };
 use super::expression::Expr;
 use super::place::{Fault, fault};
+use super::reads::may_change;
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Control, Naming};
-use kurabe_core::collection::FieldType;
 use kurabe_core::units;
 use toml::{Table, Value};
 
@@ -122,7 +122,7 @@ impl Named<'_> {
     fn parameter(&self, position: usize, key: &str, value: &Value) -> Fault<Parameter> {
         let operand = self.section.operand(key, value, &self.declared.variables)?;
         let kind = self.declared.homes[self.home].fields[position].kind;
-        Ok(Parameter { operand, is_time: kind == FieldType::Timestamp })
+        Ok(Parameter { operand, kind: Some(kind) })
     }
 
     /// Fields with their values.
@@ -286,14 +286,16 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         }
         let pieces =
             sql::pieces(text, &Naming::Braces(&find)).map_err(|error| error.context(&section.place))?;
-        let writes = sql::writes(text);
+        let why = may_change(&pieces, engine.as_deref());
+        let writes = why.is_some();
         let on: Vec<usize> = pieces
             .iter()
             .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
             .collect();
-        if writes && !write && !on.iter().any(|home| declared.homes[*home].write) {
+        let ours = on.iter().any(|home| declared.homes[*home].write);
+        if let Some(why) = why.filter(|_| !write && !ours) {
             return Err(section
-                .error("this statement may change what is not Kurabe's")
+                .error(format!("this statement may change what is not Kurabe's: {why}"))
                 .hint("say 'write = true' at the top of the file, or name a collection in braces"));
         }
         if writes {
@@ -311,7 +313,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     let mut execute = Execute::plain(Request::Count { home: 0 }, &section.place);
     for name in own {
         let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
-        execute.parameters.push(Parameter { operand: Operand::Variable(slot), is_time: false });
+        execute.parameters.push(Parameter { operand: Operand::Variable(slot), kind: None });
     }
     execute.rows = wanted(section, "rows", declared)?;
     execute.affected = wanted(section, "affected", declared)?;

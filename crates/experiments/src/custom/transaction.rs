@@ -4,11 +4,13 @@ use super::check;
 use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
 use super::evaluate::{Datum, Scope, truth, whole};
 use super::rows::template;
-use super::slot::{Slot, parameter};
+use super::slot::{Slot, Values, parameter};
+use super::statement::{Asked, Statement, ask, count, same};
+use super::types::TypeTimes;
 use super::workload::Shared;
 use crate::content::{Content, Kind};
 use crate::parameters::recycle;
-use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
@@ -16,23 +18,10 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After so many repeats one after the other an error is final.
 const MOST_RETRIES: u32 = 100;
-
-/// What is asked of a database, in however many steps.
-struct Asked {
-    operation: Operation,
-    prepared: Option<Prepared>,
-}
-
-/// One request of a client.
-struct Statement {
-    /// The number of what it asks.
-    asked: usize,
-    reply: Reply,
-}
 
 pub(super) struct CustomTransaction {
     shared: Arc<Shared>,
@@ -56,6 +45,12 @@ struct State {
     statements: Vec<Vec<Option<Statement>>>,
     /// The number of the operation that takes a transaction back, where one may have to be.
     rollback: Option<usize>,
+    /// By transaction: the variables that it changes behind its first request, as they were there. Where it is begun again
+    /// it begins with the same values, and with the same draws.
+    begun: Vec<Vec<(usize, Slot)>>,
+    /// Whether a transaction of the database is open.
+    open: bool,
+    times: TypeTimes,
     retries: u64,
     parameters: Vec<Value<'static>>,
     program: usize,
@@ -65,7 +60,6 @@ struct State {
     ran: Vec<usize>,
     tally: Vec<i64>,
     written: u64,
-    seed: i64,
 }
 
 impl CustomTransaction {
@@ -78,23 +72,39 @@ impl CustomTransaction {
                 asked.len() - 1
             })
         };
-        let mut statement = |step: &Step| match step {
+        let empty = |slot: usize| (slot, Slot::of(&Constant::Null));
+        let mut statement = |program: &Program, number_of_step: usize, step: &Step| match step {
             Step::Execute(execute) => {
                 let asked = number(execute.request.operation(&shared.homes, &execute.place));
-                Some(Statement { asked, reply: Reply::new() })
+                let changed = program.changed_from(number_of_step);
+                let mut needed = execute.checked_by();
+                needed.retain(|slot| changed.contains(slot));
+                let seen = needed.into_iter().map(empty).collect();
+                Some(Statement { asked, reply: Reply::new(), seen })
             }
             _ => None,
         };
         let statements = declared
             .programs
             .iter()
-            .map(|program| program.steps.iter().map(&mut statement).collect())
+            .map(|program| {
+                let steps = program.steps.iter().enumerate();
+                steps.map(|(number, step)| statement(program, number, step)).collect()
+            })
             .collect();
+        let begun = declared.programs.iter().map(|program| {
+            let retried = !program.retry.is_empty();
+            let changed = if retried { program.changed_from(0) } else { Vec::new() };
+            changed.into_iter().map(empty).collect()
+        });
+        let begun = begun.collect();
         let retried = declared.programs.iter().any(|program| !program.retry.is_empty());
         let rollback = retried.then(|| number(Operation::Rollback));
         let mut slots: Vec<Slot> = shared.initial.iter().map(Slot::of).collect();
         let mut give = |name: &str, value: i64| {
-            if let Some(slot) = declared.variables.find(name) {
+            // A value that the user gave stands.
+            if let Some(slot) = declared.variables.find(name).filter(|slot| slots[*slot].datum == Datum::Null)
+            {
                 slots[slot].set(Datum::Int(value));
             }
         };
@@ -116,6 +126,9 @@ impl CustomTransaction {
             asked,
             statements,
             rollback,
+            begun,
+            open: false,
+            times: TypeTimes::new(&declared.programs),
             retries: 0,
             parameters: Vec::new(),
             program: 0,
@@ -126,7 +139,6 @@ impl CustomTransaction {
             ),
             tally: vec![0; shared.homes.len()],
             written: 0,
-            seed,
         };
         Self { shared: Arc::clone(shared), once, state }
     }
@@ -151,6 +163,7 @@ impl Drop for CustomTransaction {
         for (all, own) in self.shared.tally.iter().zip(&self.state.tally) {
             all.fetch_add(*own, Ordering::Relaxed);
         }
+        self.state.times.add_to(&self.shared.times);
     }
 }
 
@@ -200,10 +213,20 @@ impl Transaction for CustomTransaction {
             return Err(error);
         }
         let program = &self.shared.declared.programs[self.state.program];
+        let began = self.state.times.is_kept().then(Instant::now);
         if program.retry.is_empty() {
-            return self.state.run(program, self.once, session);
+            self.state.run(program, self.once, session)?;
+        } else {
+            self.state.run_again(program, self.once, session)?;
         }
-        self.state.run_again(program, self.once, session)
+        if let Some(began) = began {
+            self.state.times.record(self.state.program, began.elapsed());
+        }
+        Ok(())
+    }
+
+    fn warmed_up(&mut self) {
+        self.state.times.clear();
     }
 
     #[inline]
@@ -226,8 +249,8 @@ impl State {
         match source {
             Source::Expression(expr) => {
                 let slots = &self.slots;
-                let values = |slot: usize| slots.get(slot).map_or(Datum::Null, |slot| slot.datum);
-                let mut scope = Scope { values: &values, rng: &mut self.rng, seed: self.seed };
+                let values = |slot: usize| slots.get(slot).map_or(Datum::Null, Slot::datum);
+                let mut scope = Scope { values: &values, rng: &mut self.rng };
                 let datum = scope.value(expr).map_err(|error| error.context(place))?;
                 self.slots[slot].set(datum);
             }
@@ -257,10 +280,8 @@ impl State {
 
     fn value(&mut self, expr: &super::expression::Expr, place: &str) -> Result<Datum> {
         let slots = &self.slots;
-        let values = |slot: usize| slots.get(slot).map_or(Datum::Null, |slot| slot.datum);
-        Scope { values: &values, rng: &mut self.rng, seed: self.seed }
-            .value(expr)
-            .map_err(|error| error.context(place))
+        let values = |slot: usize| slots.get(slot).map_or(Datum::Null, Slot::datum);
+        Scope { values: &values, rng: &mut self.rng }.value(expr).map_err(|error| error.context(place))
     }
 
     fn run(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
@@ -287,37 +308,57 @@ impl State {
 
     /// Runs it until it succeeds, as long as what the server says asks for another try.
     fn run_again(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
-        let begin = self.at;
+        let (begin, rng) = (self.at, self.rng.clone());
+        for (slot, was) in &mut self.begun[self.program] {
+            was.copy(&self.slots[*slot]);
+        }
         for _ in 0..MOST_RETRIES {
             let Err(error) = self.run(program, once, session) else { return Ok(()) };
             if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
                 return Err(error);
             }
-            if let Some(asked) = self.rollback.and_then(|number| self.asked.get(number)) {
-                // Some engines have taken it back themselves; they are content to be asked again.
-                ask(asked, once, session, &[], &mut Reply::new())?;
+            if let Some(asked) = self.rollback.filter(|_| self.open).and_then(|number| self.asked.get(number))
+            {
+                // Some engines have rolled it back themselves, and may refuse to be asked again (SQLite).
+                match ask(asked, once, session, &[], &mut Reply::new()) {
+                    Err(error) if error.server_code().is_none() => return Err(error),
+                    _ => self.open = false,
+                }
             }
             self.retries += 1;
             self.at = begin;
             self.ran.clear();
+            self.rng = rng.clone();
+            for (slot, was) in &self.begun[self.program] {
+                self.slots[*slot].copy(was);
+            }
         }
         self.run(program, once, session)
     }
 
     #[inline]
     fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
-        let Self { asked, statements, slots, parameters, ran, program, at, .. } = self;
+        let Self { asked, statements, slots, parameters, ran, program, at, open, .. } = self;
         let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step without its statement"));
         };
+        for (slot, seen) in &mut statement.seen {
+            seen.copy(&slots[*slot]);
+        }
+        let now = Values { now: slots, seen: &[] };
         let mut values: Vec<Value<'_>> = std::mem::take(parameters);
-        values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, slots)));
+        values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
         let done = match asked.get(statement.asked) {
             Some(asked) => ask(asked, once, session, &values, &mut statement.reply),
             None => Err(Error::new(ErrorKind::Internal, "a statement that asks nothing")),
         };
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
+        match execute.request {
+            Request::Begin => *open = true,
+            Request::Commit | Request::Rollback => *open = false,
+            _ => {}
+        }
         ran.push(*at);
         for (column, slot) in &execute.keep {
             let value = statement.reply.field(0, *column).ok_or_else(|| {
@@ -337,9 +378,10 @@ impl State {
                 continue;
             };
             let reply = &statement.reply;
-            check::answer(execute, reply, &self.slots)?;
+            let values = Values { now: &self.slots, seen: &statement.seen };
+            check::answer(execute, reply, values)?;
             if let Request::Get { home, fields } = &execute.request {
-                let key = execute.parameters.first().map(|key| parameter(key, &self.slots));
+                let key = execute.parameters.first().map(|key| parameter(key, values));
                 shared
                     .check_made(*home, fields, key, reply, &mut self.scratch)
                     .map_err(|e| e.context(&execute.place))?;
@@ -364,45 +406,5 @@ impl State {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether two steps ask the same, so that one prepared statement serves both.
-fn same(one: &Operation, other: &Operation) -> bool {
-    match (one, other) {
-        // Where they stand in the file is not asked of the database.
-        (Operation::Raw { statement: one }, Operation::Raw { statement: other }) => {
-            one.texts == other.texts && one.parameters == other.parameters
-        }
-        (one, other) => one == other,
-    }
-}
-
-#[inline]
-fn ask(
-    asked: &Asked,
-    once: bool,
-    session: &mut dyn Session,
-    values: &[Value<'_>],
-    reply: &mut Reply,
-) -> Result<()> {
-    match &asked.prepared {
-        Some(prepared) if once => session.execute(prepared, values, reply),
-        _ => {
-            let prepared = session.prepare(&asked.operation)?;
-            session.execute(&prepared, values, reply)?;
-            session.release(prepared)
-        }
-    }
-}
-
-/// Adds the rows that came and takes those that went, or the other way round.
-fn count(execute: &Execute, reply: &Reply, tally: &mut [i64], sign: i64) {
-    let rows = reply.affected() as i64 * sign;
-    if let Some(home) = execute.adds {
-        tally[home] += rows;
-    }
-    if let Some(home) = execute.removes {
-        tally[home] -= rows;
     }
 }

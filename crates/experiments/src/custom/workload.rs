@@ -1,23 +1,25 @@
 //! A cell of a custom workload as the engine sees it: load, transactions, and what is counted afterwards.
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
-use super::evaluate::{Datum, Scope, whole};
+use super::known::Known;
 use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::CustomTransaction;
+use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::figure::Figure;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use kurabe_stats::rng::mix;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -29,6 +31,8 @@ pub(super) struct Shared {
     pub(super) seed: u64,
     /// The rows that came into each collection, less those that went, since the trial began.
     pub(super) tally: Vec<AtomicI64>,
+    /// How long each transaction type took since the trial began, without warm-up.
+    pub(super) times: Mutex<TypeTimes>,
     stores: Vec<Option<Store>>,
 }
 
@@ -54,17 +58,8 @@ impl Shared {
                 stores.push(None);
                 continue;
             };
-            let values = |slot: usize| match initial.get(slot) {
-                Some(Constant::Int(n)) => Datum::Int(*n),
-                Some(Constant::Double(n)) => Datum::Double(*n),
-                Some(Constant::Text(_)) => Datum::Text,
-                _ => Datum::Null,
-            };
-            let mut scope = Scope { values: &values, rng: &mut Rng::new(0), seed: 0 };
-            let count = scope.value(&made.rows).and_then(whole);
-            let count = count.map_err(|error| error.context(format!("rows of {}", home.name)))?;
-            let count =
-                u64::try_from(count).map_err(|_| fault(format!("{} would have {count} rows", home.name)))?;
+            let known = Known::of(declared, &initial);
+            let count = known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
             let count = dataset.records.unwrap_or(count);
             if let Some(slot) = declared.variables.find(&rows_of(&home.name)) {
                 initial[slot] = Constant::Int(count as i64);
@@ -73,6 +68,8 @@ impl Shared {
             let row_bytes = made.generators.iter().map(most_bytes).sum::<u64>() + 16;
             stores.push(Some(Store { rows, count, row_bytes }));
         }
+        // Now that the numbers of rows are known too.
+        Known::of(declared, &initial).check(declared)?;
         Ok(Self {
             declared: Arc::clone(declared),
             homes: declared.homes.iter().map(|home| home.collection(dataset.slot)).collect(),
@@ -80,6 +77,7 @@ impl Shared {
             weights: declared.programs.iter().map(|program| program.weight).sum(),
             seed: dataset.seed,
             tally: declared.homes.iter().map(|_| AtomicI64::new(0)).collect(),
+            times: Mutex::new(TypeTimes::new(&declared.programs)),
             stores,
         })
     }
@@ -244,6 +242,7 @@ impl Workload for CustomCell {
         for tally in &self.shared.tally {
             tally.store(0, Ordering::Relaxed);
         }
+        self.shared.times.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 
@@ -270,5 +269,10 @@ impl Workload for CustomCell {
         }
         let writes = done.iter().map(|done| done.rows_written).sum();
         Ok(Verification { writes, records: writes, counted, ..Verification::default() })
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let times = self.shared.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.figures(&self.shared.declared.programs)
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn user(user: &User, out: &mut Vec<u8>) {
         let _ = match user.field(position) {
             Value::Text(text) => out.write_all(text.as_bytes()),
             Value::Int(n) | Value::Time(n) => write!(out, "{n}"),
+            Value::Bool(truth) => write!(out, "{truth}"),
             _ => Ok(()),
         };
     }

@@ -61,7 +61,8 @@ fn pgbench() -> Command {
             .long("builtin")
             .action(ArgAction::Append),
         )
-        .arg(arg("scale", 's', "N", "The variable :scale, and with --init the size of the tables [default: 1]").long("scale"))
+        .arg(arg("scale", 's', "N", "The variable :scale, and with --init the size of the tables [default: 1; for pgbench's own scripts on tables that are \
+             there, the rows of pgbench_branches]").long("scale"))
         .arg(
             Arg::new("init")
                 .short('i')

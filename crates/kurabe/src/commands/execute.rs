@@ -3,6 +3,7 @@
 use super::cautions::{cautions, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, trials, unavailable};
 use super::report;
+use super::scale;
 use super::settle::Ending;
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -52,6 +53,11 @@ pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
     timeout::of_run(experiment, &job.spec)?;
     let mut opened = targets::open(&job.urls, &wish, output)?;
     refuse_unseen(experiment, &job.spec, &mut opened)?;
+    if let Err(error) = scale::count(&mut job.spec, &opened, output) {
+        opened.close(output);
+        return Err(error);
+    }
+    let experiment = registry::of(&job.spec)?;
     let made = make(&mut job, experiment, &opened, &cancel, output);
     signals::wait_for("the servers to end");
     opened.close(output);
@@ -176,6 +182,12 @@ pub(super) fn go_on(
                 now.name, then.facts.engine, then.facts.version, now.facts.engine, now.facts.version
             ));
         }
+    }
+    let mut spec = run.header.spec.clone();
+    scale::count(&mut spec, &opened, output)?;
+    if spec != run.header.spec {
+        let error = Error::usage("the tables of pgbench have another scale than when the run began");
+        return Err(error.hint("begin a new one: kurabe rerun").into());
     }
     let machine = machine::facts();
     preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;

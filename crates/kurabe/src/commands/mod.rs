@@ -12,6 +12,7 @@ mod planned;
 mod report;
 mod run;
 mod runs;
+mod scale;
 mod settle;
 mod show;
 mod truth;

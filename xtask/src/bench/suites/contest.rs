@@ -134,7 +134,7 @@ pub const CONTESTS: &[Contest] = &[
 
 fn sysbench(script: &str, server: &Server) -> Command {
     let mut command = Command::new("sysbench");
-    command.args([script, "--rand-type=uniform"]).arg(format!("--table_size={ROWS}"));
+    command.arg(script).arg(format!("--table_size={ROWS}"));
     if server.url.starts_with("postgres") {
         command.args(["--db-driver=pgsql", "--pgsql-user=kurabe", "--pgsql-db=kurabe"]);
         command.arg(format!("--pgsql-host={}", server.host)).arg(format!("--pgsql-port={}", server.port));

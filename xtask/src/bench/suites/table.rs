@@ -93,7 +93,7 @@ const ABOUT: &str = "\
   which waits for each answer, and **free**, where it shares processors with the server), a lean client makes the rate higher:
   there the ratio tells of clients, not of servers.
 - **TPC-B**: pgbench's default script with `-M prepared`, scale 10, read by kurabe as it is (`kurabe run pgbench -b tpcb-like`).
-  **oltp_read_only** and the others: `suites/sysbench-*.toml` on the table that sysbench made, 100,000 rows, keys drawn uniformly by both.
+  **oltp_read_only** and the others: `suites/sysbench-*.toml` on the table that sysbench made, 100,000 rows, keys drawn by both as sysbench does where nothing is said.
 - On PostgreSQL both tools send through libpq, which asks the server to describe each result with each execution; kurabe's client
   asks once, when it prepares: fewer bytes, and less work for the server.
 - A session is slower while it is new (PostgreSQL's for more than a second: memory that all share is new to its process). A trial

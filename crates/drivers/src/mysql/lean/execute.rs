@@ -13,7 +13,7 @@ const HEAD: usize = 10;
 fn kind(value: &Value<'_>, before: u8) -> u8 {
     match value {
         Value::Null => before,
-        Value::Int(_) => 8,
+        Value::Int(_) | Value::Bool(_) => 8,
         Value::Time(_) => 12,
         // Bytes must not be taken for text of the connection's character set.
         Value::Bytes(_) => 252,
@@ -44,7 +44,7 @@ pub(super) fn length(parameters: &[Value<'_>], with_types: bool) -> Result<usize
         Ok(sum
             + match value {
                 Value::Null => 0,
-                Value::Int(_) => 8,
+                Value::Int(_) | Value::Bool(_) => 8,
                 // Whether it can be sent at all is found out before anything is.
                 Value::Time(micros) => DateTime::from_micros(*micros).map(|_| 12)?,
                 Value::Text(text) => slice(text.as_bytes()),
@@ -114,6 +114,7 @@ pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> 
         match *value {
             Value::Null => {}
             Value::Int(n) => sink.copy(&n.to_le_bytes()),
+            Value::Bool(truth) => sink.copy(&i64::from(truth).to_le_bytes()),
             Value::Time(micros) => {
                 let t = DateTime::from_micros(micros)?;
                 let year = t.year.to_le_bytes();

@@ -1,0 +1,95 @@
+//! What is wrong with a workload's expressions whatever is drawn: found before anything runs.
+
+use super::declared::{Constant, Declared, Source, Step};
+use super::evaluate::{Datum, Scope, whole};
+use super::expression::{Expr, Function};
+use super::place::{Fault, fault};
+use kurabe_stats::rng::Rng;
+
+/// The variables that hold the same from the first transaction to the last, by slot.
+pub(super) struct Known(Vec<Option<Datum>>);
+
+impl Known {
+    pub(super) fn of(declared: &Declared, initial: &[Constant]) -> Self {
+        let value = |constant: &Constant| match constant {
+            Constant::Null => None,
+            Constant::Int(n) => Some(Datum::Int(*n)),
+            Constant::Double(n) => Some(Datum::Double(*n)),
+            Constant::Text(text) => Some(Datum::spelt(text)),
+        };
+        let mut known: Vec<Option<Datum>> = initial.iter().map(value).collect();
+        for step in declared.programs.iter().flat_map(|program| &program.steps) {
+            match step {
+                Step::Set { slot, .. } => known[*slot] = None,
+                Step::Execute(execute) => execute.keep.iter().for_each(|(_, slot)| known[*slot] = None),
+                _ => {}
+            }
+        }
+        Self(known)
+    }
+
+    /// How many rows a collection is made with.
+    pub(super) fn rows(&self, rows: &Expr) -> Fault<u64> {
+        let count = self.value(rows).and_then(whole)?;
+        u64::try_from(count).map_err(|_| fault(format!("{count} is no number of rows")))
+    }
+
+    /// Checks all that is evaluated in every transaction: a branch may never be gone.
+    pub(super) fn check(&self, declared: &Declared) -> Fault<()> {
+        for program in &declared.programs {
+            let mut beyond = 0;
+            for (number, step) in program.steps.iter().enumerate() {
+                let always = number >= beyond;
+                let evaluated = match step {
+                    Step::Set { source: Source::Expression(expr), place, .. } => Some((expr, place)),
+                    Step::Sleep { time, place, .. } => Some((time, place)),
+                    Step::Unless { condition, to, place } => {
+                        beyond = beyond.max(*to);
+                        Some((condition, place))
+                    }
+                    Step::Jump(to) => {
+                        beyond = beyond.max(*to);
+                        None
+                    }
+                    _ => None,
+                };
+                if let Some((expr, place)) = evaluated.filter(|_| always) {
+                    self.check_expr(expr).map_err(|error| error.context(place))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, expr: &Expr) -> Fault<Datum> {
+        let values = |slot: usize| self.0.get(slot).copied().flatten().unwrap_or(Datum::Null);
+        Scope { values: &values, rng: &mut Rng::new(0) }.value(expr)
+    }
+
+    fn is_known(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Variable(slot) => self.0.get(*slot).is_some_and(Option::is_some),
+            Expr::Call(_, arguments) => arguments.iter().all(|argument| self.is_known(argument)),
+            Expr::Case(arms, otherwise) => {
+                arms.iter().all(|(condition, value)| self.is_known(condition) && self.is_known(value))
+                    && self.is_known(otherwise)
+            }
+            Expr::Null | Expr::Bool(_) | Expr::Int(_) | Expr::Double(_) => true,
+        }
+    }
+
+    fn check_expr(&self, expr: &Expr) -> Fault<()> {
+        if self.is_known(expr) {
+            return self.value(expr).map(drop);
+        }
+        match expr {
+            // What the left side decides is not evaluated further.
+            Expr::Call(Function::And | Function::Or, arguments) => {
+                arguments.first().map_or(Ok(()), |left| self.check_expr(left))
+            }
+            Expr::Call(_, arguments) => arguments.iter().try_for_each(|argument| self.check_expr(argument)),
+            Expr::Case(arms, _) => arms.first().map_or(Ok(()), |(condition, _)| self.check_expr(condition)),
+            _ => Ok(()),
+        }
+    }
+}

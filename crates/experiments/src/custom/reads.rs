@@ -1,0 +1,308 @@
+//! Whether a statement only reads, as a parser of the engine's dialect understands it.
+//!
+//! A statement only reads where it is a query, or sets or shows something of its own session, and nothing in it can change
+//! what others see: no part that writes, no `INTO`, and no function but those that are known to compute. A function that
+//! nobody knows may do anything, and so may a statement that the parser does not understand. Locks that a query asks for
+//! (`FOR UPDATE`) end with its transaction, and change nothing.
+
+use super::declared::Piece;
+use sqlparser::ast::{Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visit, Visitor};
+use sqlparser::dialect::{Dialect, MySqlDialect, OracleDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+
+/// Why a statement may change data; `None` where it only reads. `engine` is the word of the engine that it is for; without
+/// one it is for all, and must only read in the dialect of each that understands it.
+pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
+    let dialects: &[&dyn Dialect] = match engine {
+        Some("postgres" | "postgresql") => &[&PostgreSqlDialect {}],
+        Some("mysql" | "mariadb") => &[&MySqlDialect {}],
+        Some("sqlite") => &[&SQLiteDialect {}],
+        Some("oracle") => &[&OracleDialect {}],
+        _ => &[&PostgreSqlDialect {}, &MySqlDialect {}, &SQLiteDialect {}],
+    };
+    let conditional =
+        |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains("/*!") || text.contains("/*M!"));
+    if pieces.iter().any(conditional) {
+        return Some("it has a comment that MySQL or MariaDB executes".to_owned());
+    }
+    let mut not_understood = None;
+    let mut understood = false;
+    for dialect in dialects {
+        let statements = match Parser::parse_sql(*dialect, &text(pieces, *dialect)) {
+            Ok(statements) => statements,
+            Err(error) => {
+                not_understood.get_or_insert_with(|| format!("it is not understood ({error})"));
+                continue;
+            }
+        };
+        understood = true;
+        let [statement] = statements.as_slice() else {
+            return Some("it is more than one statement".to_owned());
+        };
+        if let Some(why) = statement_may_change(statement) {
+            return Some(why);
+        }
+    }
+    if understood { None } else { not_understood }
+}
+
+/// The text with a place for each parameter, and a name for each table.
+fn text(pieces: &[Piece], dialect: &dyn Dialect) -> String {
+    let place = if dialect.is::<PostgreSqlDialect>() { "$1" } else { "?" };
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => text.as_str(),
+            Piece::Variable(_) => place,
+            Piece::Table(_) => "kurabe_table",
+        })
+        .collect()
+}
+
+fn statement_may_change(statement: &Statement) -> Option<String> {
+    use Statement as S;
+    match statement {
+        S::Query(_)
+        | S::ShowFunctions { .. }
+        | S::ShowVariable { .. }
+        | S::ShowStatus { .. }
+        | S::ShowVariables { .. }
+        | S::ShowCreate { .. }
+        | S::ShowColumns { .. }
+        | S::ShowDatabases { .. }
+        | S::ShowProcessList { .. }
+        | S::ShowSchemas { .. }
+        | S::ShowTables { .. }
+        | S::ShowCollation { .. }
+        | S::StartTransaction { .. }
+        | S::Commit { .. }
+        | S::Rollback { .. }
+        | S::Savepoint { .. }
+        | S::ReleaseSavepoint { .. }
+        | S::Reset(_)
+        | S::ExplainTable { .. } => {}
+        S::Set(_) => {
+            // As text: the places where a scope can stand differ between engines.
+            let text = statement.to_string().to_ascii_lowercase();
+            let reaches =
+                |word: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word);
+            if let Some(scope) =
+                ["global", "persist", "persist_only", "password"].into_iter().find(|word| reaches(word))
+            {
+                return Some(format!("it sets more than its own session has ({scope})"));
+            }
+        }
+        // Without ANALYZE nothing is executed.
+        S::Explain { analyze: false, .. } => return None,
+        S::Explain { statement, .. } => return statement_may_change(statement),
+        other => {
+            let text = other.to_string();
+            return Some(format!("{} is not a query", text.split_whitespace().next().unwrap_or("it")));
+        }
+    }
+    match statement.visit(&mut Finder) {
+        ControlFlow::Break(why) => Some(why),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+/// Looks for whatever may change something.
+struct Finder;
+
+impl Visitor for Finder {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        body(&query.body)
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<String> {
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
+                called(name)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::Function(function) => called(&function.name),
+            // MySQL's `SELECT @a := 1` changes a variable of the session only.
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn body(set: &SetExpr) -> ControlFlow<String> {
+    match set {
+        SetExpr::Select(select) if select.into.is_some() => {
+            ControlFlow::Break("it puts its rows into something (INTO)".to_owned())
+        }
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+            ControlFlow::Break("a part of it writes".to_owned())
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            body(left)?;
+            body(right)
+        }
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+fn called(name: &ObjectName) -> ControlFlow<String> {
+    let full = name.to_string().to_ascii_lowercase();
+    let plain = full.trim_start_matches("pg_catalog.").trim_matches(|c| "\"`[]".contains(c));
+    if COMPUTES.contains(&plain) {
+        return ControlFlow::Continue(());
+    }
+    ControlFlow::Break(format!("it calls {plain}, which is not known to only read"))
+}
+
+/// Functions of the engines that compute something of what they are given, or tell something, and change nothing.
+#[rustfmt::skip]
+const COMPUTES: &[&str] = &[
+    // Aggregates and windows.
+    "count", "sum", "avg", "min", "max", "total", "array_agg", "string_agg", "group_concat", "json_agg", "jsonb_agg",
+    "json_object_agg", "jsonb_object_agg", "json_arrayagg", "json_objectagg", "json_group_array", "json_group_object",
+    "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor", "any_value", "stddev", "stddev_pop", "stddev_samp", "std",
+    "variance", "var_pop", "var_samp", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2",
+    "percentile_cont", "percentile_disc", "mode", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
+    "lag", "lead", "first_value", "last_value", "nth_value", "grouping",
+    // Of any type.
+    "coalesce", "nullif", "ifnull", "isnull", "nvl", "nvl2", "decode", "if", "iif", "greatest", "least", "interval", "cast",
+    "convert", "typeof", "pg_typeof", "row", "num_nulls", "num_nonnulls", "values",
+    // Numbers.
+    "abs", "ceil", "ceiling", "floor", "round", "trunc", "truncate", "mod", "div", "power", "pow", "sqrt", "cbrt", "exp", "ln",
+    "log", "log2", "log10", "sign", "pi", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
+    "degrees", "radians", "gcd", "lcm", "factorial", "width_bucket", "random", "rand", "randomblob", "bit_count", "conv", "bin",
+    "oct", "crc32",
+    // Texts and bytes.
+    "length", "char_length", "character_length", "octet_length", "bit_length", "lower", "lcase", "upper", "ucase", "initcap",
+    "trim", "btrim", "ltrim", "rtrim", "lpad", "rpad", "left", "right", "mid", "substr", "substring", "substring_index",
+    "position", "strpos", "instr", "locate", "replace", "translate", "overlay", "insert", "reverse", "repeat", "space", "concat",
+    "concat_ws", "format", "printf", "quote", "quote_ident", "quote_literal", "quote_nullable", "ascii", "ord", "chr", "char",
+    "unicode", "hex", "unhex", "to_hex", "encode", "to_base64", "from_base64", "md5", "sha", "sha1", "sha2", "sha224",
+    "sha256", "sha384", "sha512", "soundex", "elt", "field", "find_in_set", "make_set", "export_set", "split_part",
+    "string_to_array", "string_to_table", "regexp_match", "regexp_matches", "regexp_replace", "regexp_like", "regexp_instr",
+    "regexp_substr", "regexp_count", "regexp_split_to_array", "regexp_split_to_table", "starts_with", "glob", "like",
+    "to_char", "to_number", "get_byte", "set_byte", "zeroblob", "strcmp", "similarity", "word_similarity", "levenshtein",
+    // Dates and times.
+    "now", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp", "clock_timestamp",
+    "statement_timestamp", "transaction_timestamp", "timeofday", "sysdate", "curdate", "curtime", "utc_date", "utc_time",
+    "utc_timestamp", "unix_timestamp", "from_unixtime", "date", "time", "datetime", "julianday", "unixepoch", "strftime",
+    "timestamp", "year", "quarter", "month", "monthname", "week", "weekday", "weekofyear", "day", "dayname", "dayofmonth",
+    "dayofweek", "dayofyear", "hour", "minute", "second", "microsecond", "last_day", "makedate", "maketime", "str_to_date",
+    "date_format", "time_format", "date_add", "date_sub", "adddate", "subdate", "addtime", "subtime", "datediff", "timediff",
+    "timestampadd", "timestampdiff", "to_days", "from_days", "to_seconds", "sec_to_time", "time_to_sec", "extract", "age",
+    "date_part", "date_trunc", "date_bin", "justify_days", "justify_hours", "justify_interval", "make_date", "make_time",
+    "make_timestamp", "make_timestamptz", "make_interval", "to_date", "to_timestamp", "isfinite", "add_months", "months_between",
+    // JSON, arrays, ranges, rows made of nothing, text search.
+    "json", "json_array", "json_object", "json_extract", "json_value", "json_query", "json_type", "json_valid", "json_length",
+    "json_depth", "json_keys", "json_contains", "json_contains_path", "json_search", "json_set", "json_insert", "json_replace",
+    "json_remove", "json_merge_patch", "json_merge_preserve", "json_quote", "json_unquote", "json_pretty", "json_each",
+    "json_tree", "json_table", "json_array_length", "json_array_elements", "json_array_elements_text", "json_each_text",
+    "json_object_keys", "json_typeof", "json_build_object", "json_build_array", "json_extract_path", "json_extract_path_text",
+    "json_to_record", "json_to_recordset", "json_populate_record", "json_strip_nulls", "to_json", "row_to_json",
+    "array_to_json", "to_jsonb", "jsonb_array_length", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each",
+    "jsonb_each_text", "jsonb_object_keys", "jsonb_typeof", "jsonb_build_object", "jsonb_build_array", "jsonb_extract_path",
+    "jsonb_extract_path_text", "jsonb_to_record", "jsonb_to_recordset", "jsonb_set", "jsonb_insert", "jsonb_pretty",
+    "jsonb_strip_nulls", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array",
+    "jsonb_path_query_first", "array_length", "array_lower", "array_upper", "array_dims", "array_ndims", "array_position",
+    "array_positions", "array_append", "array_prepend", "array_cat", "array_remove", "array_replace", "array_to_string",
+    "array_fill", "cardinality", "unnest", "generate_series", "generate_subscripts", "int4range", "int8range", "numrange",
+    "tsrange", "tstzrange", "daterange", "lower_inc", "upper_inc", "isempty", "to_tsvector", "to_tsquery", "plainto_tsquery",
+    "phraseto_tsquery", "websearch_to_tsquery", "ts_rank", "ts_rank_cd", "ts_headline", "match", "against",
+    // What the engine tells of itself, and waiting.
+    "version", "database", "schema", "user", "current_user", "session_user", "system_user", "current_database",
+    "current_schema", "current_schemas", "current_setting", "connection_id", "pg_backend_pid", "found_rows", "row_count",
+    "last_insert_id", "last_insert_rowid", "changes", "total_changes", "sqlite_version", "inet_client_addr", "inet_server_addr",
+    "txid_current_if_assigned", "pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size",
+    "pg_database_size", "pg_size_pretty", "pg_column_size", "obj_description", "col_description", "format_type",
+    "pg_get_indexdef", "pg_get_constraintdef", "pg_get_viewdef", "to_regclass", "has_table_privilege", "pg_is_in_recovery",
+    "uuid", "uuid_short", "gen_random_uuid", "gen_random_bytes", "is_uuid", "uuid_to_bin", "bin_to_uuid", "pg_sleep",
+    "pg_sleep_for", "pg_sleep_until", "sleep", "benchmark",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(sql: &str, engine: Option<&str>) -> Option<String> {
+        may_change(&[Piece::Text(sql.to_owned())], engine)
+    }
+
+    #[test]
+    fn query_that_computes_only_reads() {
+        for sql in [
+            "SELECT 'delete' FROM t",
+            "-- insert\nselect 1",
+            "WITH a (n) AS (SELECT 1) SELECT n FROM a",
+            "WITH RECURSIVE a (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 5) SELECT * FROM a",
+            "SELECT a FROM t WHERE id = 1 FOR UPDATE",
+            "SELECT count(*), SUM(a), upper(b) FROM t GROUP BY b HAVING max(a) > 1 ORDER BY lower(b) LIMIT 5",
+            "SELECT CAST(a AS varchar(10)) FROM t WHERE a IN (1, 2) AND EXISTS (SELECT 1 FROM u)",
+            "SELECT replace(a, 'x', 'y') FROM t",
+            "SET x = 1",
+            "VALUES (1)",
+            "SAVEPOINT a",
+        ] {
+            assert_eq!(why(sql, None), None, "{sql}");
+        }
+        for (sql, engine) in [
+            ("SELECT substring(n FROM 1 FOR 3), a::int, $1 FROM t", "postgres"),
+            ("SELECT * FROM generate_series(1, 10) AS g (n)", "postgres"),
+            ("EXPLAIN ANALYZE SELECT 1", "postgres"),
+            ("EXPLAIN DELETE FROM t", "postgres"),
+            ("SHOW TABLES", "mysql"),
+            ("SELECT `a` FROM `t` USE INDEX (k) WHERE a = ? LIMIT 5", "mysql"),
+            ("SET SESSION sort_buffer_size = 100000", "mysql"),
+            ("SELECT a FROM t WHERE b GLOB '[a-z]*'", "sqlite"),
+        ] {
+            assert_eq!(why(sql, Some(engine)), None, "{engine}: {sql}");
+        }
+    }
+
+    #[test]
+    fn whatever_may_change_something_is_named() {
+        for (sql, part) in [
+            ("UPDATE t SET a = 1", "UPDATE is not a query"),
+            ("CALL p()", "CALL is not a query"),
+            ("TRUNCATE t", "TRUNCATE is not a query"),
+            ("WITH a AS (DELETE FROM t RETURNING 1) SELECT * FROM a", "a part of it writes"),
+            (
+                "WITH u AS (UPDATE t SET a = 1 RETURNING n) SELECT substring(n FROM 1 FOR 3) FROM u",
+                "a part of it writes",
+            ),
+            (
+                "WITH u AS (INSERT INTO t VALUES (1) RETURNING n) SELECT n FROM u FOR UPDATE",
+                "a part of it writes",
+            ),
+            ("SELECT 1 INTO t", "INTO"),
+            ("SET GLOBAL max_connections = 5", "own session"),
+            ("SET @@global.max_connections = 5", "own session"),
+            ("SET PERSIST max_connections = 5", "not understood"),
+            ("SELECT nextval('s')", "nextval"),
+            ("SELECT pg_catalog.setval('s', 1)", "setval"),
+            ("SELECT \"pg_terminate_backend\"(1)", "pg_terminate_backend"),
+            ("SELECT 1 WHERE (SELECT lo_import('/etc/passwd')) > 0", "lo_import"),
+            ("SELECT * FROM dblink('x', 'DELETE FROM t') AS d (a int)", "dblink"),
+            ("SELECT GET_LOCK('a', 5)", "get_lock"),
+            ("SELECT LOAD_FILE('/etc/passwd')", "load_file"),
+            ("SELECT charge(5)", "charge, which is not known"),
+            ("SELECT a FROM t INTO OUTFILE '/tmp/a'", ""),
+            ("SELECT 1 /*! INTO OUTFILE '/tmp/a' */", "comment"),
+            ("EXPLAIN ANALYZE DELETE FROM t", "not a query"),
+            ("SELECT 1; DELETE FROM t", "more than one"),
+            ("SELEC 1", "not understood"),
+            ("PRAGMA journal_mode = off", "not"),
+            ("COPY t TO '/tmp/a'", "COPY is not a query"),
+            ("DO $$ BEGIN DELETE FROM t; END $$", "not understood"),
+            ("VACUUM", "not"),
+        ] {
+            let why = why(sql, None).unwrap_or_else(|| panic!("it is taken for a read: {sql}"));
+            assert!(why.contains(part), "{sql}: {why}");
+        }
+    }
+}

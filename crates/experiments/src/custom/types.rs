@@ -1,0 +1,89 @@
+//! Figures of each transaction type of a workload that has several: how large its part is, and how long it takes.
+
+use super::declared::Program;
+use kurabe_core::figure::{Figure, Unit};
+use kurabe_stats::Histogram;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The service times of each transaction type, in the order of the file; none where there is one type only.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TypeTimes(Vec<Histogram>);
+
+impl TypeTimes {
+    pub(super) fn new(programs: &[Program]) -> Self {
+        let types = if programs.len() > 1 { programs.len() } else { 0 };
+        Self(vec![Histogram::new(); types])
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, program: usize, time: Duration) {
+        if let Some(times) = self.0.get_mut(program) {
+            times.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(Histogram::clear);
+    }
+
+    /// Adds these to the times of all clients.
+    pub(super) fn add_to(&self, all: &Mutex<Self>) {
+        if self.is_kept() {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.0.iter_mut().zip(&self.0).for_each(|(all, own)| all.merge(own));
+        }
+    }
+
+    /// Of each type: the mean, the 99th percentile, and its share of all transactions.
+    pub(super) fn figures(&self, programs: &[Program]) -> Vec<Figure> {
+        let all: u64 = self.0.iter().map(Histogram::count).sum();
+        let of_type = |(times, program): (&Histogram, &Program)| {
+            let name = &program.name;
+            let time = |name: String, ns: Option<f64>| Some(Figure::new(name, Unit::Nanoseconds, ns?));
+            let share = times.count() as f64 / all.max(1) as f64;
+            let figures = [
+                time(name.clone(), times.mean()),
+                time(format!("{name} p99"), times.quantile(0.99).map(|ns| ns as f64)),
+                Some(Figure::new(format!("{name} share"), Unit::Share, share)),
+            ];
+            figures.into_iter().flatten()
+        };
+        self.0.iter().zip(programs).flat_map(of_type).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(name: &str) -> Program {
+        Program { name: name.to_owned(), weight: 1, steps: Vec::new(), retry: Vec::new() }
+    }
+
+    #[test]
+    fn each_type_of_several_has_its_own_times_and_share() {
+        let programs = [program("browse"), program("visit")];
+        let all = Mutex::new(TypeTimes::new(&programs));
+        for _client in 0..2 {
+            let mut own = TypeTimes::new(&programs);
+            own.record(0, Duration::from_secs(9));
+            own.clear();
+            own.record(0, Duration::from_micros(10));
+            own.record(0, Duration::from_micros(30));
+            own.record(0, Duration::from_micros(20));
+            own.record(1, Duration::from_millis(1));
+            own.add_to(&all);
+        }
+        let figures = all.into_inner().unwrap().figures(&programs);
+        let value = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().value;
+        assert_eq!((value("browse"), value("browse share")), (20_000.0, 0.75));
+        assert_eq!((value("visit"), value("visit share")), (1_000_000.0, 0.25));
+        assert!((value("browse p99") / 30_000.0 - 1.0).abs() < 0.02);
+        assert!(TypeTimes::new(&programs[..1]).figures(&programs[..1]).is_empty());
+    }
+}

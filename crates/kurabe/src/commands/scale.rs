@@ -1,0 +1,64 @@
+//! The scale of tables that pgbench made: one row of `pgbench_branches` for each unit, as pgbench itself counts it.
+
+use crate::output::Output;
+use crate::targets::Opened;
+use anyhow::Result;
+use kurabe_core::Error;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::operation::Operation;
+use kurabe_core::run::RunSpec;
+use kurabe_core::value::{Reply, Value};
+use kurabe_engine::plan::Target;
+use kurabe_experiments::custom::counts_scale;
+use std::sync::Arc;
+
+/// The table whose rows are counted.
+const BRANCHES: &str = "pgbench_branches";
+
+/// Gives a run of pgbench's built-in scripts the scale of the tables that they run on.
+pub(super) fn count(spec: &mut RunSpec, opened: &Opened, output: &Output) -> Result<()> {
+    let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
+    let mut found: Option<(u64, &str)> = None;
+    for target in opened.targets.iter().filter(|target| target.refused.is_none()) {
+        let scale = branches(target).map_err(|error| {
+            error
+                .context(format!("{}: counting the rows of {BRANCHES}, which tell the scale", target.name))
+                .hint("make the tables with 'pgbench -i', or say --init, or name the scale: -D scale=10")
+        })?;
+        match found {
+            Some((other, name)) if other != scale => {
+                let what = format!(
+                    "the tables of pgbench are of scale {other} on {name}, and of {scale} on {}",
+                    target.name
+                );
+                return Err(Error::usage(what).hint("targets are compared on tables of one scale").into());
+            }
+            _ => found = Some((scale, &target.name)),
+        }
+    }
+    let Some((scale, _)) = found else { return Ok(()) };
+    match custom.scale {
+        Some(given) if given != scale => output.warning(&format!(
+            "scale {given} is ignored: {BRANCHES} has {scale} rows, so that the scale is {scale}, as for pgbench"
+        )),
+        _ => output.note(&format!("scale {scale}: {BRANCHES} has so many rows")),
+    }
+    custom.scale = Some(scale);
+    Ok(())
+}
+
+fn branches(target: &Target) -> kurabe_core::Result<u64> {
+    let field = Field { name: "bid", kind: FieldType::Int };
+    let collection = Arc::new(Collection::new(BRANCHES.to_owned(), vec![field], vec![0]));
+    let mut session = target.driver.connect(&ConnectOptions::default())?;
+    let prepared = session.prepare(&Operation::Count { collection })?;
+    let mut reply = Reply::new();
+    session.execute(&prepared, &[], &mut reply)?;
+    session.release(prepared)?;
+    session.close()?;
+    match reply.field(0, 0) {
+        Some(Value::Int(rows @ 1..)) => Ok(rows.unsigned_abs()),
+        _ => Err(Error::usage(format!("{BRANCHES} is empty"))),
+    }
+}
