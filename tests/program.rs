@@ -5,7 +5,8 @@ use kurabe_record::RunPath;
 use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials.
-const LONG: [&str; 9] = ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
+const LONG: [&str; 9] =
+    ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
 /// A run that takes no time.
 const SHORT: [&str; 13] = [
     "run",
