@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// What one answer may take, as the program documents it.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Until when it must end: it waits for one answer, and tidies up over connections that may be no better.
-pub const LIMIT: Duration = Duration::from_secs(2 * DEADLINE.as_secs() + 20);
+/// What one answer may take where the attack asks for less.
+const SHORT_DEADLINE: Duration = Duration::from_secs(5);
 /// The growth that is allowed, in kilobytes.
 pub const GROWTH_KB: u64 = 64 * 1024;
 
@@ -33,6 +33,17 @@ const COMMANDS: [Asked; 3] = [
         true,
     ),
 ];
+
+/// Until when the program must end: it waits for one answer, and tidies up over connections that may be no better; and the
+/// machine may be busy.
+pub fn limit(deadline: Duration) -> Duration {
+    2 * deadline + Duration::from_secs(20)
+}
+
+/// What one answer may take, for a try: mostly what was asked for, so that many can be made.
+pub fn deadline(random: &mut Random) -> Duration {
+    if random.below(4) == 0 { DEADLINE } else { SHORT_DEADLINE }
+}
 
 /// What an undisturbed run shows: pieces of each connection, and its memory's peak.
 pub type Control = (Vec<usize>, u64);
@@ -67,7 +78,8 @@ pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -
         server.engine,
         short(&how)
     );
-    let (ran, relay) = run(context, server, which, Plan { port: server.port, connection, piece, how })?;
+    let plan = Plan { port: server.port, connection, piece, how };
+    let (ran, relay) = run(context, server, which, plan, deadline(random))?;
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
 }
 
@@ -112,7 +124,7 @@ pub fn control(context: &Context, server: &Server, which: usize) -> Result<Contr
     }
     let _alone = server.alone();
     let plan = Plan { port: server.port, connection: 0, piece: 0, how: How::Honest };
-    let (ran, relay) = run(context, server, which, plan)?;
+    let (ran, relay) = run(context, server, which, plan, DEADLINE)?;
     if let Some(complaint) = ran.unclean(&[0]) {
         return Err(format!("the control of {}: {complaint}", server.engine));
     }
@@ -125,13 +137,20 @@ pub fn control(context: &Context, server: &Server, which: usize) -> Result<Contr
     Ok(control)
 }
 
-fn run(context: &Context, server: &Server, which: usize, plan: Plan) -> Result<(Ran, Hostile), String> {
+fn run(
+    context: &Context,
+    server: &Server,
+    which: usize,
+    plan: Plan,
+    deadline: Duration,
+) -> Result<(Ran, Hostile), String> {
     let place = context.place()?;
     let relay = Hostile::start(plan).map_err(|error| error.to_string())?;
     let url = server.through(relay.port());
     let (before, behind, _) = COMMANDS[which];
-    let args = [before, &[url.as_str()], behind].concat();
-    let ran = process::run(&mut place.command(&args), LIMIT)?;
+    let seconds = format!("--timeout={}s", deadline.as_secs());
+    let args = [before, &[url.as_str(), &seconds], behind].concat();
+    let ran = process::run(&mut place.command(&args), limit(deadline))?;
     Ok((ran, relay))
 }
 

@@ -1,11 +1,12 @@
 //! Servers that never finish an answer: silent, dripping, stalled, endless, or with lengths that nobody can keep.
 //!
-//! Survived: the program ends within 80 s (the deadline of an answer is 30 s), by code 3 or 4 with an error, or by 0 where
+//! Survived: the program ends within twice the deadline of an answer (`--timeout`, 5 s or the 30 s that hold without it) and
+//! 20 s for a busy machine, by code 3 or 4 with an error, or by 0 where
 //! what was held back was not needed; its memory's peak is at most 64 MB above that of the undisturbed run.
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::hostile::{GROWTH_KB, LIMIT, judge, meet};
+use crate::families::hostile::{GROWTH_KB, deadline, judge, limit, meet};
 use crate::process;
 use crate::random::Random;
 use crate::relay::hostile::How;
@@ -82,7 +83,9 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
         _ => format!("couchdbs://kurabe@127.0.0.1:{port}"),
     };
     let place = context.place()?;
-    let ran = process::run(&mut place.command(&["doctor", &url]), LIMIT)?;
+    let deadline = deadline(&mut random);
+    let seconds = format!("--timeout={}s", deadline.as_secs());
+    let ran = process::run(&mut place.command(&["doctor", &url, &seconds]), limit(deadline))?;
     stop.store(true, Ordering::SeqCst);
     drop(TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
     let _ = server.join();
