@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Short trials in short turns.
-const BRIEF: [&str; 7] = ["--turns=5ms", "--duration", "40ms", "--rounds", "4", "--records", "200"];
+const BRIEF: [&str; 7] = ["--turns=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
 
 /// The trials of the only run, with their round and figures.
 fn measured(place: &Place) -> Vec<(u64, Value)> {
