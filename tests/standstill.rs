@@ -65,5 +65,5 @@ fn open_loop_in_which_the_program_was_stopped_is_made_again() {
 
 #[test]
 fn interleaved_trials_in_which_the_program_was_stopped_are_made_again() {
-    assert_made_again(&["--rounds", "4", "--turns"]);
+    assert_made_again(&["--rounds", "4", "--interleave"]);
 }

@@ -152,9 +152,9 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// Whether trials of other cells may take turns with it: not where what one leaves behind decides what the next one finds, as
+    /// Whether its trials may be interleaved with those of other cells: not where what one leaves behind decides what the next one finds, as
     /// in a cache.
-    fn in_turns(&self) -> bool {
+    fn can_interleave(&self) -> bool {
         true
     }
 

@@ -61,10 +61,10 @@ pub struct RunSpec {
     /// When further rounds are made after `rounds`; `None`, and not written: none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
-    /// How long a turn is, in nanoseconds, where trials that can are made in turns; `None`, and not written: one after
-    /// the other.
+    /// The length of a slice, in nanoseconds, where trials are interleaved as far as they can be; `None`, and not written:
+    /// they are made one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_ns: Option<u64>,
+    pub slice_ns: Option<u64>,
 }
 
 /// The least time of a trial, where the user does not ask for another. A shorter one is not warmed up in a tenth of its
@@ -108,7 +108,7 @@ impl RunSpec {
             cache: None,
             custom: None,
             until: None,
-            turn_ns: None,
+            slice_ns: None,
         }
     }
 }
@@ -290,10 +290,10 @@ pub struct Measurement {
     /// in an open loop, where they are too few, and in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<u64>,
-    /// How many turns it was made in, beside other trials; 0, and not written, for one that had the machine to itself from
-    /// beginning to end.
+    /// How many slices it was made in, interleaved with other trials; 0, and not written, for one that had the machine to
+    /// itself from beginning to end.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub turns: u64,
+    pub slices: u64,
     /// How long Kurabe itself stood still in the measured phase, in nanoseconds; 0, and not written, for almost every
     /// trial. Another trial is made in the place of one that has it.
     #[serde(default, skip_serializing_if = "is_zero")]

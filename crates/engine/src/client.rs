@@ -8,7 +8,7 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
 use crate::sides;
-use crate::turns::Seat;
+use crate::slices::Lane;
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, Done, Transaction};
@@ -51,8 +51,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) least: Option<Duration>,
     /// What says when a long trial has warmed up.
     pub(crate) warmth: Option<Warmth>,
-    /// The trial's place among others that take turns; none where it has the machine to itself.
-    pub(crate) seat: Option<Seat<'a>>,
+    /// The trial's lane among interleaved trials; none where it has the machine to itself.
+    pub(crate) lane: Option<Lane<'a>>,
     /// The processors that its clients keep to; all where it is empty.
     pub(crate) cpus: &'a [u32],
     pub(crate) gate: Gate,
@@ -278,8 +278,8 @@ impl<'a> Worker<'a> {
             self.outcome.elapsed = Duration::from_nanos(paced.last_end);
             self.outcome.paced = Some(paced);
             measured
-        } else if let Some(seat) = &shared.seat {
-            self.in_turns(seat)
+        } else if let Some(lane) = &shared.lane {
+            self.in_slices(lane)
         } else {
             let measured = self.transactions(shared.duration);
             self.outcome.elapsed = start.elapsed();
@@ -295,17 +295,17 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Its time is that of its own turns alone.
-    fn in_turns(&mut self, seat: &Seat<'_>) -> Result<()> {
-        let mut sitter = seat.client();
+    /// Its time is that of its own slices alone.
+    fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
+        let mut worker = lane.client();
         while !self.ended()
-            && let Some(turn) = sitter.next()
+            && let Some(slice) = worker.next()
         {
             let (began, completed) = (Instant::now(), self.outcome.completed);
-            let measured = self.transactions(Some(turn));
+            let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
-            if turn <= TELL {
+            if slice <= TELL {
                 // Too short for it to have told anything itself.
                 self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
             }

@@ -207,7 +207,7 @@ mod tests {
                 observed: None,
                 figures: Vec::new(),
                 windows: Vec::new(),
-                turns: 0,
+                slices: 0,
                 stood_still_ns: 0,
             })
         }

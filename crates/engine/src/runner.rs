@@ -188,7 +188,7 @@ impl Runner<'_> {
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
         let mut again: VecDeque<(Vec<Place>, Repeat, bool)> = VecDeque::new();
-        // In its first round each trial has the machine to itself and is watched, turns or not.
+        // In its first round each trial has the machine to itself and is observed, interleaved or not.
         let alone: Vec<Vec<Place>> = plan.places.iter().map(|place| vec![*place]).collect();
         let groups = if round == 0 { &alone } else { &plan.groups };
         for index in order::of_round(self.spec.seed, round, groups.len()) {
@@ -258,7 +258,7 @@ impl Runner<'_> {
                 let made = self.attempt(round, place, repeat, &plan.operations, houses, told, tell)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.in_turns(round, group, repeat, &plan.operations, houses, told, tell),
+            _ => self.interleave(round, group, repeat, &plan.operations, houses, told, tell),
         }
     }
 
@@ -380,10 +380,10 @@ impl Runner<'_> {
         Ok(workload)
     }
 
-    /// Which house a cell's data is in. Where trials take turns, the baseline and its repeat must not find each other's rows;
+    /// Which house a cell's data is in. Where trials are interleaved, the baseline and its repeat must not find each other's rows;
     /// an application keeps its own data, and has one house.
     pub(crate) fn slot(&self, cell: &CellRecord) -> usize {
-        let own = cell.repeat && self.spec.turn_ns.is_some();
+        let own = cell.repeat && self.spec.slice_ns.is_some();
         if own && !self.targets[cell.target].driver.capabilities().is_application {
             self.targets.len()
         } else {
@@ -395,7 +395,7 @@ impl Runner<'_> {
         let targets = self.targets.len();
         if slot < targets {
             // Where the first is opened anew, the second keeps what it has.
-            let slots = targets + usize::from(self.spec.turn_ns.is_some());
+            let slots = targets + usize::from(self.spec.slice_ns.is_some());
             House::open(target, slot, slots, self.run)
         } else {
             House::second(target, slot)
@@ -487,7 +487,7 @@ impl Runner<'_> {
 /// What a run makes.
 pub(crate) struct Plan {
     pub(crate) places: Vec<Place>,
-    /// The same, those together that are made in turns.
+    /// The same, grouped as they are interleaved.
     groups: Vec<Vec<Place>>,
     operations: Vec<&'static OperationInfo>,
 }

@@ -10,10 +10,10 @@ use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::sides::Sides;
+use crate::slices::{Lane, SliceStats};
 use crate::standstill::Monitor;
 use crate::throughput;
 use crate::totals::Totals;
-use crate::turns::{Had, Seat};
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{
@@ -114,8 +114,8 @@ impl Trial<'_> {
         self.judge(self.play(None)?, None, check)
     }
 
-    /// Runs the clients; with a seat, in turns with other trials.
-    pub(crate) fn play(&self, seat: Option<Seat<'_>>) -> Result<Played, Failure> {
+    /// Runs the clients; with a lane, interleaved with other trials.
+    pub(crate) fn play(&self, lane: Option<Lane<'_>>) -> Result<Played, Failure> {
         let clients = self.workload.clients();
         let endpoint = self.driver.endpoint();
         // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
@@ -141,9 +141,9 @@ impl Trial<'_> {
             warmth: self
                 .stop
                 .duration
-                .filter(|_| self.pace == Pace::Closed && seat.is_none())
+                .filter(|_| self.pace == Pace::Closed && lane.is_none())
                 .and_then(Warmth::of),
-            seat,
+            lane,
             cpus: sides.map_or(&[], |sides| &sides.clients),
             gate: Gate::new(),
             finish: Gate::new(),
@@ -161,16 +161,16 @@ impl Trial<'_> {
         Ok(Played { ended, schedule: shared.schedule })
     }
 
-    /// Adds up what the clients did and has it checked. `had`: the turns in which they did it.
+    /// Adds up what the clients did and has it checked. `slices`: those in which they did it.
     pub(crate) fn judge(
         &self,
         played: Played,
-        had: Option<Had>,
+        slices: Option<SliceStats>,
         check: impl FnOnce(&[Done]) -> Result<Verification>,
     ) -> Result<Measurement, Failure> {
         let Played { ended, schedule } = played;
         let Ended { outcomes, cpu, observed, footprint, stood_still, stood_still_in_all } = ended;
-        let stood_still_in_all = had.map_or(stood_still_in_all, |had| had.stood_still);
+        let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
         if let Some(error) = totals.error {
             let mismatches = totals.mismatches;
@@ -210,7 +210,7 @@ impl Trial<'_> {
             retries: totals.retries,
             warmup: totals.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
-            client_cpu_ns: had.map_or(cpu, |had| had.cpu).as_nanos() as u64,
+            client_cpu_ns: slices.map_or(cpu, |slices| slices.cpu).as_nanos() as u64,
             service: totals.service,
             open,
             verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
@@ -218,10 +218,10 @@ impl Trial<'_> {
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             around_ns: 0,
             observed: observed.map(Box::new),
-            // The time of a curve knows no turns.
-            windows: if had.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
-            turns: had.map_or(0, |had| had.turns),
-            stood_still_ns: had.map_or(stood_still, |had| had.stood_still).as_nanos() as u64,
+            // Slices have gaps between them, so that equal parts of them are not equal parts of time.
+            windows: if slices.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
+            slices: slices.map_or(0, |slices| slices.slices),
+            stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
             figures: [
                 throughput::figures(&totals.clients),
                 totals.connections.figures(),
@@ -297,7 +297,7 @@ impl Trial<'_> {
         };
         let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
         // One for all that are interleaved, where they are.
-        let monitor = shared.seat.is_none().then(Monitor::start);
+        let monitor = shared.lane.is_none().then(Monitor::start);
         thread::scope(|scope| {
             let (threads, mut refused) = self.start(scope, shared, clients);
             let lead = LEAD + LEAD_EACH * clients as u32;
@@ -310,8 +310,8 @@ impl Trial<'_> {
                 }
             }
             shared.gate.wait_for_reports(threads.len());
-            if let Some(seat) = shared.seat.filter(|_| refused.is_none()) {
-                seat.take(threads.len());
+            if let Some(lane) = shared.lane.filter(|_| refused.is_none()) {
+                lane.ready(threads.len());
             }
             if refused.is_none() && !shared.stop.load(Ordering::Relaxed) {
                 let idle = ask(asks(|what| matches!(what, Footprint::Idle(_))));

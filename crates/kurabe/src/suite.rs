@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use until::percentage;
 use words::{arrivals, known, parse_requests, several, word, words};
 
-mod turns;
+mod interleave;
 pub(crate) mod until;
 mod words;
 
@@ -50,7 +50,7 @@ pub(crate) struct Request {
     margin: Option<f64>,
     max_rounds: Option<u64>,
     cache: Option<String>,
-    turns: Option<Duration>,
+    interleave: Option<Duration>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -138,7 +138,7 @@ impl Request {
             self.margin = Some(percentage(text).map_err(|e| e.context("--margin"))?);
         }
         self.max_rounds = count("max-rounds")?.or(self.max_rounds);
-        self.turns = time("turns")?.or(self.turns);
+        self.interleave = time("interleave")?.or(self.interleave);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -251,7 +251,7 @@ impl Request {
                 Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
             );
         }
-        let turn = self.turn(rounds, open)?;
+        let slice = self.slice(rounds, open)?;
         let operations: Vec<String> = info
             .operations
             .iter()
@@ -298,7 +298,7 @@ impl Request {
             cache,
             custom: self.custom.clone(),
             until,
-            turn_ns: turn.map(|turn| turn.as_nanos() as u64),
+            slice_ns: slice.map(|slice| slice.as_nanos() as u64),
         })
     }
 }
@@ -327,7 +327,7 @@ const KEYS: [&str; 19] = [
     "until",
     "margin",
     "max-rounds",
-    "turns",
+    "interleave",
     "cache",
 ];
 
@@ -397,7 +397,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         .map(|share| percentage(&word(share, "margin")?).map_err(|e| e.context("margin")))
         .transpose()?;
     request.max_rounds = count("max-rounds")?;
-    request.turns = time("turns")?;
+    request.interleave = time("interleave")?;
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;

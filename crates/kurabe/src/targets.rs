@@ -67,7 +67,7 @@ impl Wish {
             connections: plan::connections(experiment, spec)?,
             cache: cache.map(str::to_owned),
             caches,
-            sides: spec.turn_ns.and_then(|_| Sides::of_this_machine()),
+            sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
         })
     }
 }

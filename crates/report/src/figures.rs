@@ -104,7 +104,7 @@ fn of_cell(
     } else {
         figures.status = Status::Ok;
         fill(&mut figures, &counted(&measured), seed);
-        // Trials in turns are not observed; the one before them was.
+        // Interleaved trials are not observed; the one before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.figures = named(&measured);
         figures.counters = engine::figures(&measured);
@@ -119,11 +119,11 @@ fn of_cell(
     figures
 }
 
-/// The trials whose speed counts: those in turns where there are any, since one that had the machine to itself met another
+/// The trials whose speed counts: interleaved ones where there are any, since one that had the machine to itself met another
 /// machine.
 fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
-    let in_turns = measured.values().any(|measurement| measurement.turns > 0);
-    measured.iter().filter(|(_, m)| !in_turns || m.turns > 0).map(|(round, m)| (*round, *m)).collect()
+    let interleaved = measured.values().any(|measurement| measurement.slices > 0);
+    measured.iter().filter(|(_, m)| !interleaved || m.slices > 0).map(|(round, m)| (*round, *m)).collect()
 }
 
 /// An observation without its time axis.

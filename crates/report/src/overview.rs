@@ -44,18 +44,18 @@ pub(crate) fn scope(run: &Run, words: &Words, rule: &Rule, measured_rounds: u32,
     format!(
         "{targets}{varied}{held}{cpus}. {} in random order, {}paired; {compared}{looked}.",
         rounds(measured_rounds),
-        in_turns(run)
+        interleaved(run)
     )
 }
 
-/// How trials were made that were made in turns: nothing where none was.
-fn in_turns(run: &Run) -> String {
-    let turns =
-        |trial: &TrialRecord| matches!(&trial.outcome, Outcome::Measured(measured) if measured.turns > 0);
-    match run.header.spec.turn_ns.filter(|_| run.trials.iter().any(turns)) {
-        Some(turn) => format!(
-            "in turns of {} after a round of trials made one by one and watched, ",
-            units::time(Duration::from_nanos(turn))
+/// How trials were interleaved: nothing where none was.
+fn interleaved(run: &Run) -> String {
+    let in_slices =
+        |trial: &TrialRecord| matches!(&trial.outcome, Outcome::Measured(measured) if measured.slices > 0);
+    match run.header.spec.slice_ns.filter(|_| run.trials.iter().any(in_slices)) {
+        Some(slice) => format!(
+            "interleaved in slices of {} after a round of separate, observed trials, ",
+            units::time(Duration::from_nanos(slice))
         ),
         None => String::new(),
     }

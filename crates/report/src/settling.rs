@@ -17,7 +17,7 @@ pub(crate) struct Rule {
     /// Where the run has not ended as planned: after how many rounds the next analysis is. Before that nothing is compared.
     next: Option<u32>,
     until: Option<Until>,
-    /// Whether trials that took turns could show smaller differences: not where they did, or where a rate is given.
+    /// Whether interleaved trials could show smaller differences: not where they did, or where a rate is given.
     finer: bool,
 }
 
@@ -37,7 +37,7 @@ impl Rule {
                 (analyses, number)
             }),
             until: spec.until,
-            finer: spec.turn_ns.is_none() && spec.arrivals.is_none(),
+            finer: spec.slice_ns.is_none() && spec.arrivals.is_none(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Rule {
             " (--until settled makes them)"
         };
         let how = if most.is_some() { how } else { "" };
-        let finer = if self.finer { "; --turns shows smaller differences" } else { "" };
+        let finer = if self.finer { "; --interleave shows smaller differences" } else { "" };
         Some(format!("{many}, neither called nor known to be within {margin}; {more}{how}{finer}."))
     }
 }

@@ -291,7 +291,7 @@ impl Workload for CacheWorkload {
         self.check_store(session, 0..store.records).map(drop).map_err(|error| error.context("after loading"))
     }
 
-    fn in_turns(&self) -> bool {
+    fn can_interleave(&self) -> bool {
         false
     }
 

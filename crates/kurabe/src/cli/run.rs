@@ -197,10 +197,10 @@ fn how() -> [Arg; 18] {
             "With --until: no more rounds than these; --budget ends it too [default: 100]",
         ),
         arg(
-            "turns",
+            "interleave",
             "TIME",
-            "Trials that are compared take turns of this long, and clients and throwaway servers keep to processors of \
-             their own: shows differences that are smaller than what the machine does to a trial [default: 10ms]",
+            "Interleaves trials that are compared in slices of this length, with clients and throwaway servers on processors of \
+             their own; detects smaller differences on noisy machines [default: 10ms]",
         )
         .num_args(0..=1)
         .require_equals(true)

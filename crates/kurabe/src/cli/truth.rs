@@ -30,14 +30,14 @@ pub(super) fn command() -> Command {
              200 take about 15 minutes",
         ))
         .arg(
-            Arg::new("turns")
-                .long("turns")
+            Arg::new("interleave")
+                .long("interleave")
                 .value_name("TIME")
                 .requires("differences")
                 .num_args(0..=1)
                 .require_equals(true)
                 .default_missing_value("10ms")
-                .help("Makes their trials in turns of this long, as 'kurabe run --turns' does [default: 10ms]"),
+                .help("Interleaves their trials in slices of this length, as 'kurabe run --interleave' does [default: 10ms]"),
         )
         .arg(
             Arg::new("writes")

@@ -9,7 +9,7 @@ use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_engine::plan::{self, Target};
 use kurabe_observe::Watcher;
 
-/// Which servers do not keep to the side that they should, where trials take turns.
+/// Which servers do not keep to the side that they should, where trials are interleaved.
 pub(super) fn scattered(opened: &Opened) -> Vec<String> {
     let Some(sides) = &opened.sides else { return Vec::new() };
     let ours = |target: &Target| target.renew.is_some() || target.driver.endpoint() == Endpoint::InProcess;
@@ -19,7 +19,7 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
     others
         .map(|target| {
             format!(
-                "{}: its server runs where the scheduler puts it; trials in turns differ less where it keeps to processor {cpus}, as with \
+                "{}: its server runs where the scheduler puts it; interleaved trials differ less where it keeps to processor {cpus}, as with \
                  'taskset -a -cp {cpus} PID'",
                 target.name
             )

@@ -130,7 +130,7 @@ fn trial(n: u32) -> TrialRecord {
         observed: Some(Box::new(observed())),
         figures: Vec::new(),
         windows: Vec::new(),
-        turns: 0,
+        slices: 0,
         stood_still_ns: 0,
     };
     let outcome = if n % 4 == 3 {

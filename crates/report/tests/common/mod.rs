@@ -239,7 +239,7 @@ impl Scenario {
             observed: None,
             figures: Vec::new(),
             windows: Vec::new(),
-            turns: 0,
+            slices: 0,
             stood_still_ns: 0,
         }
     }

@@ -32,7 +32,7 @@ use trial::Ground;
 const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached", EMBEDDED];
 /// The time of each trial where differences are planted.
 const SHORT: Duration = Duration::from_millis(60);
-/// The same where they take turns, for differences of a few per cent.
+/// The same where they are interleaved, for differences of a few per cent.
 const LONGER: Duration = Duration::from_millis(300);
 /// A trial that was disturbed is made again, …
 const AGAIN: u32 = 2;
@@ -75,17 +75,18 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     if let Some(text) = matches.get_one::<String>("differences") {
-        let turn = matches.get_one::<String>("turns").map(|text| units::parse_duration(text)).transpose()?;
+        let slice =
+            matches.get_one::<String>("interleave").map(|text| units::parse_duration(text)).transpose()?;
         let plan = differences::Plan {
             writes: matches.get_flag("writes"),
-            turn,
-            sides: turn.and_then(|_| Sides::of_this_machine()),
+            slice,
+            sides: slice.and_then(|_| Sides::of_this_machine()),
             comparisons: units::parse_count(text)?,
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
             // Trials as short as these are enough for many, and only a time that was asked for is another.
             time: match matches.value_source("duration") {
                 Some(ValueSource::CommandLine) => time,
-                _ if turn.is_some() => LONGER,
+                _ if slice.is_some() => LONGER,
                 _ => SHORT,
             },
         };

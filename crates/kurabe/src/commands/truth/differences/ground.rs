@@ -153,7 +153,7 @@ impl<'a> Ground<'a> {
             let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
             let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
             let added = mean * measured.completed as f64 / measured.elapsed_ns.max(1) as f64;
-            if self.plan.turn.is_none() || measured.turns > 0 {
+            if self.plan.slice.is_none() || measured.slices > 0 {
                 truths.insert(trial.round, (1.0 - added.min(0.99)).ln());
             }
         })?;
@@ -195,7 +195,7 @@ impl<'a> Ground<'a> {
             rounds: ROUNDS,
             seed,
             records: Some(RECORDS),
-            turn_ns: self.plan.turn.map(|turn| turn.as_nanos() as u64),
+            slice_ns: self.plan.slice.map(|slice| slice.as_nanos() as u64),
             ..RunSpec::new(info.name, [self.engine; 2])
         }
     }

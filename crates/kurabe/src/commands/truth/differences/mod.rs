@@ -36,8 +36,8 @@ pub(super) struct Plan {
     pub(super) effect: f64,
     /// Each trial's measured phase.
     pub(super) time: Duration,
-    /// How long a turn is, where the trials are made in turns.
-    pub(super) turn: Option<Duration>,
+    /// The length of a slice, where the trials are interleaved.
+    pub(super) slice: Option<Duration>,
     /// Processors of their own for clients and servers.
     pub(super) sides: Option<Sides>,
 }
@@ -208,7 +208,8 @@ fn table(
         none.covered + some.covered,
         none.all + some.all,
         units::time(plan.time),
-        plan.turn.map_or_else(String::new, |turn| format!(" in turns of {}", units::time(turn)))
+        plan.slice
+            .map_or_else(String::new, |slice| format!(" interleaved in slices of {}", units::time(slice)))
     );
     text
 }

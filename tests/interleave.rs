@@ -1,4 +1,4 @@
-//! Trials made in turns (`--turns`): right, paired, and no harder to stop than others.
+//! Interleaved trials (`--interleave`): right, paired, and no harder to stop than others.
 
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_testbed::testing;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Short trials in short turns.
-const BRIEF: [&str; 7] = ["--turns=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
+/// Short trials in short slices.
+const BRIEF: [&str; 7] = ["--interleave=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
 
 /// The trials of the only run, with their round and figures.
 fn measured(place: &Place) -> Vec<(u64, Value)> {
@@ -27,23 +27,26 @@ fn run(place: &Place, what: &[&str]) -> Answer {
 }
 
 #[test]
-fn the_first_round_is_watched_and_the_others_take_turns() {
+fn first_round_is_observed_and_the_others_are_interleaved() {
     for (experiment, operation) in [("point-read", "read"), ("point-write", "write")] {
         let place = Place::new();
         let fast = "sqlite:?synchronous=off";
         let answer = run(&place, &[experiment, fast, fast]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("in turns of 5 ms after a round of trials made one by one"), "{answer:?}");
+        assert!(
+            said.contains("interleaved in slices of 5 ms after a round of separate, observed trials"),
+            "{answer:?}"
+        );
         let all = measured(&place);
         // Of the first round some may have been made again.
         assert!(all.len() >= 12, "{}", all.len());
         for (round, figures) in &all {
-            let turns = figures["turns"].as_u64().unwrap_or(0);
+            let slices = figures["slices"].as_u64().unwrap_or(0);
             if *round == 0 {
-                assert_eq!((turns, figures["observed"].is_null()), (0, false), "round {round}: {figures:#}");
+                assert_eq!((slices, figures["observed"].is_null()), (0, false), "round {round}: {figures:#}");
             } else {
-                assert!(turns >= 8 && figures["observed"].is_null(), "round {round}: {figures:#}");
+                assert!(slices >= 8 && figures["observed"].is_null(), "round {round}: {figures:#}");
                 assert!(figures["elapsed_ns"].as_u64().unwrap() >= 8 * 5_000_000, "{figures:#}");
             }
         }
@@ -85,7 +88,7 @@ fn throwaway_servers_keep_to_processors_that_no_client_uses() {
 fn a_server_that_dies_holds_nobody_up() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let long = ["--turns=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
+    let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
     let child = place.spawn(&[&["run", "point-read", "sqlite:", server.url()][..], &long].concat());
     place.wait_for_trials(8);
     server.kill_hard().unwrap();
@@ -95,7 +98,7 @@ fn a_server_that_dies_holds_nobody_up() {
     for cell in report["cells"].as_array().unwrap() {
         let wanted = if cell["target"] == "sqlite" { "ok" } else { "failed" };
         assert_eq!(cell["status"], wanted, "{cell:#}");
-        // Of those in turns: the first round is watched and does not count.
+        // Of interleaved trials: the first round is observed and does not count.
         assert!(wanted == "failed" || cell["rounds"] == 29, "{cell:#}");
     }
 }
@@ -103,7 +106,7 @@ fn a_server_that_dies_holds_nobody_up() {
 #[test]
 fn ctrl_c_ends_them_and_resume_goes_on() {
     let place = Place::new();
-    let long = ["--turns=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
+    let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
     let child = place.spawn(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat());
     let file = place.wait_for_trials(8);
     signal(&child, "-INT");
@@ -121,11 +124,11 @@ fn ctrl_c_ends_them_and_resume_goes_on() {
 fn what_makes_no_sense_is_refused() {
     let place = Place::new();
     for (args, part) in [
-        (&["--turns=0s"][..], "--turns is out of range"),
-        (&["--turns=1h"], "--turns is out of range"),
-        (&["--turns=soon"], "--turns"),
-        (&["--turns", "--rounds", "2"], "takes 3 rounds at least"),
-        (&["--turns", "--rate", "100"], "does not go with --rate"),
+        (&["--interleave=0s"][..], "--interleave is out of range"),
+        (&["--interleave=1h"], "--interleave is out of range"),
+        (&["--interleave=soon"], "--interleave"),
+        (&["--interleave", "--rounds", "2"], "takes 3 rounds at least"),
+        (&["--interleave", "--rate", "100"], "does not go with --rate"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

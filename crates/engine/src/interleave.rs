@@ -1,4 +1,4 @@
-//! Which trials of a round are made in turns, and making them.
+//! Which trials of a round are interleaved, and making them.
 
 use crate::book::{Attempt, Repeat, Told};
 use crate::cancellable::cancellable;
@@ -6,9 +6,9 @@ use crate::event::Event;
 use crate::house::House;
 use crate::plan;
 use crate::runner::{Place, Runner};
+use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
 use crate::trial::{Failure, Pace, Played, Trial, panicked};
-use crate::turns::{Had, Seat, Turns};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Workload};
@@ -24,24 +24,24 @@ use std::time::{Duration, Instant};
 /// Clients that stand ready at once, at most: no server's limit of connections lies below.
 const CLIENTS: usize = 64;
 
-/// One of the trials that are made in turns.
+/// One of the trials that are interleaved.
 struct Member {
     place: Place,
     /// Its work, and its number among the trials on its data.
     made: Result<(Box<dyn Workload>, u64), Failure>,
 }
 
-/// Gives a trial's seat up, however the trial ends.
-struct Leaves<'a>(Seat<'a>);
+/// Leaves a trial's lane, however the trial ends.
+struct LeaveOnDrop<'a>(Lane<'a>);
 
-impl Drop for Leaves<'_> {
+impl Drop for LeaveOnDrop<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
 impl Runner<'_> {
-    /// Those places together whose trials are made in turns; each on its own where turns were not asked for.
+    /// Groups the places whose trials are interleaved; each is on its own where that was not asked for.
     ///
     /// Together are cells of one operation that verdicts hold against each other: those which differ in their targets or in
     /// a choice, not in an amount. Where they write, one of each house: two would find each other's rows.
@@ -50,7 +50,7 @@ impl Runner<'_> {
         places: &[Place],
         operations: &[&'static OperationInfo],
     ) -> Result<Vec<Vec<Place>>> {
-        if self.spec.turn_ns.is_none() {
+        if self.spec.slice_ns.is_none() {
             return Ok(places.iter().map(|place| vec![*place]).collect());
         }
         let mut groups: Vec<Group> = Vec::new();
@@ -60,7 +60,7 @@ impl Runner<'_> {
             let slot = self.slot(record);
             let workload = plan::workload(self.experiment, self.spec, slot, target, &record.axes)?;
             let clients = workload.clients();
-            let can = workload.in_turns()
+            let can = workload.can_interleave()
                 && workload.footprint().is_none()
                 && Load::of(&record.axes) == Load::Closed
                 && clients < CLIENTS;
@@ -83,9 +83,9 @@ impl Runner<'_> {
         Ok(groups.into_iter().map(|group| group.places).collect())
     }
 
-    /// Makes trials in turns and tells their outcomes; `None` where the user stopped them.
+    /// Makes trials interleaved and emits their outcomes; `None` where the user stopped them.
     #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
-    pub(crate) fn in_turns(
+    pub(crate) fn interleave(
         &self,
         round: u32,
         group: &[Place],
@@ -150,7 +150,7 @@ impl Runner<'_> {
         let mut outcomes = Vec::with_capacity(group.len());
         for ((trial, played), place) in trials.iter().zip(played).zip(group) {
             let house = &mut houses[self.slot(&self.cells[place.0])];
-            let judged = played.and_then(|(played, had)| judge(trial, played, had, house, self.cancel));
+            let judged = played.and_then(|(played, stats)| judge(trial, played, stats, house, self.cancel));
             let (judged, disturbed) = self.judge_disturbance(judged, repeat);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push((outcome, disturbed));
@@ -173,45 +173,46 @@ impl Runner<'_> {
         Ok(Some(attempts))
     }
 
-    /// Has the clients of all trials that could be prepared take turns.
+    /// Runs the clients of all trials that could be prepared, interleaved.
     fn play(
         &self,
         trials: &[Result<Trial<'_>, Failure>],
         time: Option<Duration>,
         seed: u64,
-    ) -> Vec<Result<(Played, Had), Failure>> {
-        let turns = Turns::new(trials.len(), Duration::from_nanos(self.spec.turn_ns.unwrap_or_default()));
+    ) -> Vec<Result<(Played, SliceStats), Failure>> {
+        let scheduler =
+            SliceScheduler::new(trials.len(), Duration::from_nanos(self.spec.slice_ns.unwrap_or_default()));
         thread::scope(|scope| {
             let mut playing = Vec::with_capacity(trials.len());
             for (number, trial) in trials.iter().enumerate() {
-                let seat = turns.seat(number);
+                let lane = scheduler.lane(number);
                 let play = move || {
-                    let _leaves = Leaves(seat);
-                    trial.as_ref().map_err(Failure::clone)?.play(Some(seat))
+                    let _leave = LeaveOnDrop(lane);
+                    trial.as_ref().map_err(Failure::clone)?.play(Some(lane))
                 };
                 let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, play);
                 if thread.is_err() {
-                    seat.leave();
+                    lane.leave();
                 }
                 // One after the other: each warms up alone.
-                turns.wait_until_seated(number);
+                scheduler.wait_until_ready(number);
                 playing.push(thread);
             }
             let monitor = Monitor::start();
-            let mut had = turns.give(time, seed, self.cancel);
-            // Whose turn it was is not asked: what was made together is made again together.
+            let mut stats = scheduler.run(time, seed, self.cancel);
+            // Whose slice it was is not asked: what was made together is made again together.
             let stood_still = monitor.end();
-            for had in &mut had {
-                had.stood_still = stood_still;
+            for stats in &mut stats {
+                stats.stood_still = stood_still;
             }
-            let ended = |(thread, had): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, Had)| {
+            let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
                 let thread = thread
                     .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;
                 let played: Result<Played, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-                Ok((played?, had))
+                Ok((played?, stats))
             };
-            playing.into_iter().zip(had).map(ended).collect()
+            playing.into_iter().zip(stats).map(ended).collect()
         })
     }
 }
@@ -220,14 +221,14 @@ impl Runner<'_> {
 fn judge(
     trial: &Result<Trial<'_>, Failure>,
     played: Played,
-    had: Had,
+    stats: SliceStats,
     house: &mut Option<House>,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let house = house.as_mut().ok_or_else(homeless)?;
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        trial.judge(played, Some(had), |done| {
+        trial.judge(played, Some(stats), |done| {
             trial.workload.after(trial.operation.name, &mut cancellable(&mut *house.session, cancel), done)
         })
     }));

@@ -1,0 +1,297 @@
+//! Interleaved trials: several are ready at once, and each has the machine to itself for one slice of some milliseconds.
+//!
+//! What a shared machine does to a trial, such as where its scheduler put client and server, or what the neighbours of a
+//! virtual machine do, lasts for tenths of a second and is another in the next trial. Trials made one after the other meet
+//! different machines; those that alternate in slices much shorter than that meet the same one, and the ratio of their figures is
+//! free of it. Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud" (ICPE 2020), run two at the same time to
+//! that end; here they alternate, so that neither takes a processor from the other.
+//!
+//! Each cycle has two slices of each trial, in a random order and back again, so that what changes evenly meets all alike.
+
+use crate::clock::process_cpu;
+use kurabe_stats::rng::{Rng, mix};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Sets the order of slices apart from all else that a seed decides.
+const ORDER: u64 = 0x0007_0b45;
+
+/// Gives slices of time to trials, one after the other.
+pub(crate) struct SliceScheduler {
+    slice: Duration,
+    state: Mutex<State>,
+    /// For the clients of each trial: a slice of one must not wake those of the others.
+    called: Vec<Condvar>,
+    /// For the thread that gives the slices.
+    changed: Condvar,
+}
+
+struct State {
+    lanes: Vec<LaneState>,
+    /// The trial that has the current slice, and the slice's number.
+    current: Option<(usize, u64)>,
+    over: bool,
+}
+
+/// A trial among those that are interleaved.
+#[derive(Clone, Copy, Default)]
+struct LaneState {
+    /// Its clients stand ready, or it ended before they did.
+    ready: bool,
+    /// Clients that have not ended.
+    clients: usize,
+    /// Clients whose slice has not ended.
+    at_work: usize,
+}
+
+/// The slices that a trial had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SliceStats {
+    pub(crate) slices: u64,
+    /// CPU time of the whole process in them.
+    pub(crate) cpu: Duration,
+    /// How long this process stood still meanwhile, in any trial's turns.
+    pub(crate) stood_still: Duration,
+}
+
+impl SliceScheduler {
+    pub(crate) fn new(trials: usize, slice: Duration) -> Self {
+        Self {
+            slice,
+            state: Mutex::new(State {
+                lanes: vec![LaneState::default(); trials],
+                current: None,
+                over: false,
+            }),
+            called: (0..trials).map(|_| Condvar::new()).collect(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Plain numbers: a client that panicked left them right.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lane of a trial.
+    pub(crate) fn lane(&self, trial: usize) -> Lane<'_> {
+        Lane { scheduler: self, trial }
+    }
+
+    /// Waits until a trial stands ready or has ended.
+    pub(crate) fn wait_until_ready(&self, trial: usize) {
+        let mut state = self.lock();
+        while !state.lanes[trial].ready {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives slices until each trial has ended, or has had this much time.
+    pub(crate) fn run(&self, time: Option<Duration>, seed: u64, cancel: &AtomicBool) -> Vec<SliceStats> {
+        let trials = self.called.len();
+        let mut stats = vec![SliceStats::default(); trials];
+        let mut rng = Rng::new(mix(seed, ORDER));
+        let most =
+            time.map_or(u64::MAX, |time| time.as_nanos().div_ceil(self.slice.as_nanos().max(1)) as u64);
+        let mut number = 0;
+        'all: loop {
+            let mut order: Vec<usize> = (0..trials).collect();
+            rng.shuffle(&mut order);
+            let mut gave = false;
+            for &trial in order.iter().chain(order.iter().rev()) {
+                if cancel.load(Ordering::Relaxed) {
+                    break 'all;
+                }
+                if stats[trial].slices < most && self.run_slice(trial, &mut number, &mut stats[trial]) {
+                    gave = true;
+                }
+            }
+            if !gave {
+                break;
+            }
+        }
+        self.lock().over = true;
+        self.called.iter().for_each(Condvar::notify_all);
+        stats
+    }
+
+    /// False where the trial has ended.
+    fn run_slice(&self, trial: usize, number: &mut u64, stats: &mut SliceStats) -> bool {
+        let mut state = self.lock();
+        let clients = state.lanes[trial].clients;
+        if clients == 0 {
+            return false;
+        }
+        *number += 1;
+        state.lanes[trial].at_work = clients;
+        state.current = Some((trial, *number));
+        let cpu = process_cpu();
+        self.called[trial].notify_all();
+        while state.lanes[trial].at_work > 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.current = None;
+        stats.slices += 1;
+        stats.cpu += process_cpu().saturating_sub(cpu);
+        true
+    }
+}
+
+/// One trial's part of the schedule.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane<'a> {
+    scheduler: &'a SliceScheduler,
+    trial: usize,
+}
+
+impl<'a> Lane<'a> {
+    /// So many clients stand ready.
+    pub(crate) fn ready(&self, clients: usize) {
+        let mut state = self.scheduler.lock();
+        state.lanes[self.trial] = LaneState { ready: true, clients, at_work: 0 };
+        self.scheduler.changed.notify_all();
+    }
+
+    /// The trial is over, however far it came: nobody waits for it, and its clients wait for nothing.
+    pub(crate) fn leave(&self) {
+        self.ready(0);
+    }
+
+    /// The schedule's part for one of its clients.
+    pub(crate) fn client(&self) -> LaneWorker<'a> {
+        LaneWorker { scheduler: self.scheduler, trial: self.trial, last: 0, at_work: false }
+    }
+}
+
+/// A client of an interleaved trial. One that is dropped has ended.
+pub(crate) struct LaneWorker<'a> {
+    scheduler: &'a SliceScheduler,
+    trial: usize,
+    /// The last slice that it had.
+    last: u64,
+    at_work: bool,
+}
+
+impl LaneWorker<'_> {
+    /// Ends the client's slice, and waits for the next: its length, or `None` where there is none.
+    pub(crate) fn next(&mut self) -> Option<Duration> {
+        let scheduler = self.scheduler;
+        let mut state = scheduler.lock();
+        self.rest(&mut state);
+        loop {
+            match state.current {
+                Some((trial, number)) if trial == self.trial && number != self.last => {
+                    (self.last, self.at_work) = (number, true);
+                    return Some(scheduler.slice);
+                }
+                _ if state.over => return None,
+                _ => state = scheduler.called[self.trial].wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn rest(&mut self, state: &mut State) {
+        if std::mem::take(&mut self.at_work) {
+            let lane = &mut state.lanes[self.trial];
+            lane.at_work = lane.at_work.saturating_sub(1);
+            if lane.at_work == 0 {
+                self.scheduler.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl Drop for LaneWorker<'_> {
+    fn drop(&mut self) {
+        let scheduler = self.scheduler;
+        let mut state = scheduler.lock();
+        // It may have been called and not have come: nobody else ends that slice for it.
+        let called = state.current.is_some_and(|(trial, number)| trial == self.trial && number != self.last);
+        self.at_work |= called;
+        let lane = &mut state.lanes[self.trial];
+        lane.clients = lane.clients.saturating_sub(1);
+        self.rest(&mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex as Log;
+    use std::thread;
+
+    /// The order of the slices of some trials, where each client ends after so many slices.
+    fn played(
+        clients: &[usize],
+        ends_after: &[usize],
+        time: Option<Duration>,
+    ) -> (Vec<usize>, Vec<SliceStats>) {
+        let scheduler = SliceScheduler::new(clients.len(), Duration::from_millis(1));
+        let log = Log::new(Vec::new());
+        let inside = Log::new(0_usize);
+        let never = AtomicBool::new(false);
+        let stats = thread::scope(|scope| {
+            for (trial, (clients, ends_after)) in clients.iter().zip(ends_after).enumerate() {
+                let lane = scheduler.lane(trial);
+                lane.ready(*clients);
+                for client in 0..*clients {
+                    let (log, inside) = (&log, &inside);
+                    scope.spawn(move || {
+                        let mut worker = lane.client();
+                        for _ in 0..*ends_after {
+                            let Some(slice) = worker.next() else { return };
+                            {
+                                let mut inside = inside.lock().unwrap();
+                                assert!(*inside == 0 || *inside == trial + 1, "two trials are at work");
+                                *inside = trial + 1;
+                            }
+                            thread::sleep(slice);
+                            if client == 0 {
+                                log.lock().unwrap().push(trial);
+                            }
+                            *inside.lock().unwrap() = 0;
+                        }
+                    });
+                }
+                scheduler.wait_until_ready(trial);
+            }
+            scheduler.run(time, 1, &never)
+        });
+        (log.into_inner().unwrap(), stats)
+    }
+
+    #[test]
+    fn each_cycle_goes_there_and_back() {
+        let (log, stats) = played(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
+        assert_eq!(stats.iter().map(|stats| stats.slices).collect::<Vec<_>>(), [4, 4, 4]);
+        assert_eq!(log.len(), 12);
+        for cycle in log.chunks(6) {
+            assert!((0..3).all(|at| cycle[at] == cycle[5 - at]), "{log:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_ends_early_holds_nobody_up() {
+        let (_, stats) = played(&[1, 1], &[2, 6], None);
+        assert!(stats[0].slices >= 2 && stats[1].slices >= 6, "{stats:?}");
+    }
+
+    #[test]
+    fn one_that_never_came_is_not_waited_for() {
+        let scheduler = SliceScheduler::new(2, Duration::from_millis(1));
+        scheduler.lane(0).leave();
+        scheduler.lane(1).ready(1);
+        let never = AtomicBool::new(false);
+        let stats = thread::scope(|scope| {
+            // Called, and gone before it came.
+            let worker = scheduler.lane(1).client();
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(5));
+                drop(worker);
+            });
+            scheduler.run(None, 1, &never)
+        });
+        assert_eq!(stats[0].slices, 0);
+    }
+}
