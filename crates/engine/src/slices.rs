@@ -117,7 +117,7 @@ impl SliceScheduler {
     }
 
     /// False where the trial has ended.
-    fn run_slice(&self, trial: usize, number: &mut u64, stats: &mut SliceStats) -> bool {
+    fn run_slice(&self, trial: usize, number: &mut u64, made: &mut SliceStats) -> bool {
         let mut state = self.lock();
         let clients = state.lanes[trial].clients;
         if clients == 0 {
@@ -132,8 +132,8 @@ impl SliceScheduler {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.current = None;
-        stats.slices += 1;
-        stats.cpu += process_cpu().saturating_sub(cpu);
+        made.slices += 1;
+        made.cpu += process_cpu().saturating_sub(cpu);
         true
     }
 }
