@@ -13,6 +13,7 @@ mod observatory;
 mod observed;
 mod packets;
 mod program;
+mod residue;
 mod sabotage;
 mod said;
 mod servers;

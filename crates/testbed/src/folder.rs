@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::TestbedError;
 use crate::account::Account;
@@ -13,6 +14,10 @@ use crate::process::{self, Identity};
 /// How the folders' names begin.
 pub(crate) const PREFIX: &str = "kurabe-up-";
 const MARKER: &str = ".kurabe-testbed";
+/// The marker before it is whole.
+const UNNAMED: &str = ".new-marker";
+/// After so long a folder that is still being made belongs to a supervisor that was killed.
+const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 /// The content that proves a folder ours. Nothing without it is ever removed.
 const MARK: &str = "kurabe-testbed 1\nMade for a throwaway server; removed with it.\n";
 const SERVER: &str = ".server.json";
@@ -34,7 +39,11 @@ impl Folder {
         let private = PermissionsExt::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&base);
         let path = made.map_err(TestbedError::io(what.clone()))?.keep();
-        let marked = Self::mark(path, account).map_err(TestbedError::io(what))?;
+        let marked = Self::mark(path.clone(), account).map_err(|error| {
+            // A disk may be full: what could not be marked would be nobody's.
+            let _ = fs::remove_dir_all(path);
+            TestbedError::io(what)(error)
+        })?;
         let length = marked.path.as_os_str().len();
         if length > LONGEST {
             let error = format!("its path has {length} bytes, a Unix socket in it allows {LONGEST}");
@@ -50,11 +59,11 @@ impl Folder {
 
     /// The lock is taken before the marker has its name, so that no sweep sees it unlocked.
     fn mark(path: PathBuf, account: Option<&Account>) -> std::io::Result<Self> {
-        let unnamed = path.join(".new-marker");
-        let mut lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
+        let mut lock =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(UNNAMED))?;
         lock.try_lock()?;
         lock.write_all(MARK.as_bytes())?;
-        fs::rename(unnamed, path.join(MARKER))?;
+        fs::rename(path.join(UNNAMED), path.join(MARKER))?;
         fs::create_dir(path.join("tmp"))?;
         if let Some(account) = account {
             chown(path.join("tmp"), Some(account.uid), Some(account.gid))?;
@@ -110,8 +119,25 @@ pub(crate) fn sweep(base: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter(|entry| named(entry) && real(entry))
         .map(|entry| base.join(entry.file_name()))
-        .filter(|path| remove_if_stale(path).unwrap_or(false))
+        .filter(|path| remove_if_stale(path).or_else(|_| remove_if_unmarked(path)).unwrap_or(false))
         .collect()
+}
+
+/// Removes a folder whose supervisor was killed before it could mark it: ours, old, and with nothing in it but the beginning of
+/// a marker.
+fn remove_if_unmarked(folder: &Path) -> std::io::Result<bool> {
+    let meta = folder.symlink_metadata()?;
+    let age = meta.modified()?.elapsed().unwrap_or_default();
+    if meta.uid() != rustix::process::geteuid().as_raw() || age < UNMARKED_LIFE {
+        return Ok(false);
+    }
+    if let Ok(Some((_, text))) = read_own(&folder.join(UNNAMED))
+        && MARK.starts_with(&text)
+    {
+        fs::remove_file(folder.join(UNNAMED))?;
+    }
+    // Nothing that holds anything is removed by this.
+    fs::remove_dir(folder).map(|()| true)
 }
 
 fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
@@ -215,6 +241,32 @@ mod tests {
         assert!(stranger.try_wait().unwrap().is_none());
         stranger.kill().unwrap();
         stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn sweep_takes_an_old_folder_that_was_never_marked_and_nothing_with_content() {
+        let base = tempfile::tempdir().unwrap();
+        let make = |name: &str, file: &str, text: &str, old: bool| {
+            let folder = base.path().join(format!("{PREFIX}{name}"));
+            fs::create_dir(&folder).unwrap();
+            if !file.is_empty() {
+                fs::write(folder.join(file), text).unwrap();
+            }
+            if old {
+                let then = std::time::SystemTime::now() - 2 * UNMARKED_LIFE;
+                File::open(&folder).unwrap().set_modified(then).unwrap();
+            }
+            folder
+        };
+        let gone = [make("empty", "", "", true), make("begun", UNNAMED, &MARK[..9], true)];
+        let kept = [
+            make("new", "", "", false),
+            make("full", "data", "x", true),
+            make("other", UNNAMED, "something else", true),
+        ];
+        assert_eq!(sweep(base.path()).len(), gone.len());
+        assert!(gone.iter().all(|folder| !folder.exists()));
+        assert!(kept.iter().all(|folder| folder.exists()));
     }
 
     #[test]

@@ -258,6 +258,16 @@ impl Link {
         }
     }
 
+    /// Removes what a supervisor that was killed could not.
+    fn sweep_after_kill(&mut self) {
+        let killed =
+            self.child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.code().is_none()));
+        let folder = self.facts.as_ref().map(|facts| facts.dir.clone());
+        if let Some(base) = folder.as_deref().and_then(Path::parent).filter(|_| killed) {
+            crate::folder::sweep(base);
+        }
+    }
+
     fn farewell(&mut self) -> Result<(), TestbedError> {
         if !self.end() {
             return Err(self.error(format!("it is still not done after {} s", FAREWELL.as_secs())));
@@ -276,6 +286,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.end();
+        self.sweep_after_kill();
     }
 }
 
@@ -292,6 +303,8 @@ fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<St
                 None => break,
             }
         }
+        // The server went with it: the system ends it when its supervisor is gone.
+        lock(&died).get_or_insert_with(|| "its supervisor is gone".to_owned());
     });
     reports
 }

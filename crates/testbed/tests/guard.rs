@@ -67,6 +67,19 @@ fn a_guard_that_is_told_to_end_clears_away() {
 }
 
 #[test]
+fn what_a_killed_guard_leaves_goes_with_its_tool() {
+    for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
+        let base = base();
+        let mut tool = Tool::start(engine, base.path());
+        send(tool.guard, Signal::KILL);
+        eventually("the server is gone", || !alive(tool.server));
+        drop(tool.input.take());
+        tool.child.wait().unwrap();
+        assert!(!tool.dir.exists());
+    }
+}
+
+#[test]
 fn what_a_killed_guard_leaves_goes_with_the_next_start() {
     for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
         let base = base();
@@ -75,7 +88,8 @@ fn what_a_killed_guard_leaves_goes_with_the_next_start() {
         // The system kills the server with its guard; the folder is left.
         eventually("the server is gone", || !alive(tool.server));
         assert!(tool.dir.exists());
-        drop(tool.input.take());
+        // The tool goes too, so that it cannot clear away what its supervisor left.
+        tool.child.kill().unwrap();
         tool.child.wait().unwrap();
 
         let mut next = Tool::start(engine, base.path());

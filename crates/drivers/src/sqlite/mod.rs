@@ -32,6 +32,11 @@ use settings::Settings;
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
+/// Removes the temporary folders of runs that were killed.
+pub fn sweep() {
+    temporary::sweep(&std::env::temp_dir());
+}
+
 /// What the registry knows of it.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["sqlite"],

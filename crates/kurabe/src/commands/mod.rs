@@ -28,6 +28,11 @@ use clap_complete::Shell;
 
 /// Does what the command line says.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "truth", _)) = matches.subcommand() {
+        // What was killed earlier may have left folders, and servers in them.
+        kurabe_drivers::sqlite::sweep();
+        kurabe_testbed::sweep(None);
+    }
     match matches.subcommand() {
         Some(("run", matches)) => run::run(matches, output),
         Some(("rerun", matches)) => run::rerun(matches, output),

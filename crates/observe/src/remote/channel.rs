@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 /// Longer messages are refused before they are read: before the other side is known, and after.
 const MOST_STRANGERS: usize = 1_024;
@@ -19,6 +22,8 @@ const NONCE: usize = 32;
 const LEAST_TOKEN: usize = 16;
 /// What is said to one that does not know the token, and of it.
 const OTHER_TOKEN: &str = "it has another token";
+/// What is said to one that comes while too many have not proved themselves.
+pub(super) const TOO_MANY_STRANGERS: &str = "too many connections that have not proved themselves";
 
 /// What both sides know and nobody else does. It does not print.
 #[derive(Clone)]
@@ -127,7 +132,8 @@ impl Channel {
         let proof: Proof = receive_plain(&mut stream)?;
         // Whatever one says that has proved nothing is not repeated.
         if let Some(why) = proof.refused {
-            return Err(if why == OTHER_TOKEN { why } else { "it refused".to_owned() });
+            let known = [OTHER_TOKEN, TOO_MANY_STRANGERS].contains(&why.as_str());
+            return Err(if known { why } else { "it refused".to_owned() });
         }
         let code = unhex(&proof.code).unwrap_or_default();
         if token.code("observer", &[&theirs, &own]).verify_slice(&code).is_err() {
@@ -182,6 +188,31 @@ impl Channel {
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }
+}
+
+/// Tells one that has proved nothing why it is turned away. A run repeats the reasons that it knows.
+pub(super) fn refuse(mut stream: TcpStream, why: &str) {
+    let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+    let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[0; NONCE]) };
+    let refused = Proof { nonce: String::new(), code: String::new(), refused: Some(why.to_owned()) };
+    let _ = send_plain(&mut stream, &greeting).and_then(|()| send_plain(&mut stream, &refused));
+}
+
+/// Does something with a connection, which is shut down where it takes longer: one that sends a byte now and then is no
+/// exception.
+pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -> T) -> T {
+    let (done, waiting) = channel();
+    let timer = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+        if waiting.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    });
+    let made = work();
+    drop::<Sender<()>>(done);
+    if let Ok(timer) = timer {
+        let _ = timer.join();
+    }
+    made
 }
 
 fn nonce() -> Result<[u8; NONCE], String> {

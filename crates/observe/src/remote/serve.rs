@@ -1,18 +1,25 @@
 //! The observer's side: `kurabe observe`.
 
-use super::channel::{Channel, Token};
+use super::channel::{self, Channel, Token};
 use super::{Answer, Request, Sight, boot};
 use crate::watch::Watcher;
 use kurabe_core::observation::{Observer, ServerUse};
 use rustix::net::sockopt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// More runs than these at a time are turned away.
+/// More runs than these at a time are turned away, …
 const MOST: usize = 32;
+/// … and more that have not proved themselves yet, in all and from one address. They take no run's place.
+const MOST_STRANGERS: usize = 32;
+const MOST_STRANGERS_OF_PEER: usize = 8;
+/// A run that neither asks nor watches for so long gives its place up.
+const IDLE: Duration = Duration::from_secs(60);
+const TOO_MANY: &str = "too many runs watch at the same time";
 /// Who has not proved itself by then is turned away.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether to stop.
@@ -57,7 +64,8 @@ impl Observatory {
 
     /// Serves until it is to stop; tells what is asked.
     pub fn serve(&self, stop: &AtomicBool, tell: &Sender<Asked>) {
-        let busy = AtomicUsize::new(0);
+        let busy = Places::default();
+        let strangers: Mutex<Vec<IpAddr>> = Mutex::new(Vec::new());
         let watcher = Watcher::new();
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
@@ -65,66 +73,138 @@ impl Observatory {
                     std::thread::sleep(LOOK);
                     continue;
                 };
-                let (busy, watcher, tell) = (&busy, &watcher, tell.clone());
-                if busy.fetch_add(1, Ordering::Relaxed) >= MOST {
-                    busy.fetch_sub(1, Ordering::Relaxed);
-                    let _ = tell.send(Asked::Refused(from, "too many watch at the same time".to_owned()));
+                let (busy, strangers, watcher, tell) = (&busy, &strangers, &watcher, tell.clone());
+                let Some(stranger) = Stranger::admit(strangers, from.ip()) else {
+                    let why = channel::TOO_MANY_STRANGERS;
+                    let _ = prepare(&stream).map(|()| channel::refuse(stream, why));
+                    let _ = tell.send(Asked::Refused(from, why.to_owned()));
                     continue;
-                }
+                };
                 let started =
                     std::thread::Builder::new().name("observatory".to_owned()).spawn_scoped(scope, {
                         let tell = tell.clone();
                         move || {
-                            if let Err(why) = self.converse(stream, from, watcher, stop, &tell) {
+                            let heard = self.meet(stream, stranger, busy);
+                            let served = heard
+                                .and_then(|(channel, _place)| serve_run(channel, from, watcher, stop, &tell));
+                            if let Err(why) = served {
                                 let _ = tell.send(Asked::Refused(from, why));
                             }
-                            busy.fetch_sub(1, Ordering::Relaxed);
                         }
                     });
-                if started.is_err() {
-                    busy.fetch_sub(1, Ordering::Relaxed);
-                }
+                // Without a thread the connection is closed, which is all that can be said.
+                let _ = started;
             }
         });
     }
 
-    fn converse(
+    /// Has the other side prove itself, and gives it a place among the runs.
+    fn meet<'a>(
         &self,
         stream: TcpStream,
-        from: SocketAddr,
-        watcher: &Watcher,
-        stop: &AtomicBool,
-        tell: &Sender<Asked>,
-    ) -> Result<(), String> {
+        stranger: Stranger<'_>,
+        busy: &'a Places,
+    ) -> Result<(Channel, Place<'a>), String> {
         prepare(&stream).map_err(|error| error.to_string())?;
-        let mut channel = Channel::accept(stream, &self.token)?;
-        while let Some(Request::Begin { host, port }) = next(&mut channel, stop)? {
-            let endpoint = crate::find::here(&host, port);
-            if let Err(why) = crate::find::listeners(&endpoint) {
-                channel.send(&Answer::Not(why.clone()))?;
-                let _ = tell.send(Asked::Refused(from, why));
-                continue;
-            }
-            let watch = watcher.begin(&endpoint);
-            channel.send(&Answer::Begun { boot: boot() })?;
-            let _ = tell.send(Asked::Watched(from, port));
-            // Whoever hangs up meanwhile wants to know no more.
-            let Some(Request::End) = next(&mut channel, stop)? else { return Ok(()) };
-            let seen = watch.end();
-            let wire = seen.wire.unwrap_or_default();
-            channel.send(&match seen.server {
-                ServerUse::Seen(server) => Answer::Ended(Box::new(Sight {
-                    server: *server,
-                    host: seen.host,
-                    samples: seen.samples,
-                    told: wire.told,
-                    at_server: wire.at_server,
-                })),
-                ServerUse::NotObserved(why) => Answer::Not(why),
-                ServerUse::InClient => Answer::Not("it has no process of its own".to_owned()),
-            })?;
+        let closing = stream.try_clone().map_err(|error| error.to_string())?;
+        let channel = channel::within(closing, PATIENCE, || Channel::accept(stream, &self.token))?;
+        drop(stranger);
+        match busy.take() {
+            Some(place) => Ok((channel, place)),
+            None => Err(turn_away(channel)),
         }
-        Ok(())
+    }
+}
+
+/// Tells a run why it has no place.
+fn turn_away(mut channel: Channel) -> String {
+    // It is answered what it asks, so that the reason is read.
+    let _ = channel.receive::<Request>();
+    let _ = channel.send(&Answer::Not(TOO_MANY.to_owned()));
+    TOO_MANY.to_owned()
+}
+
+fn serve_run(
+    mut channel: Channel,
+    from: SocketAddr,
+    watcher: &Watcher,
+    stop: &AtomicBool,
+    tell: &Sender<Asked>,
+) -> Result<(), String> {
+    while let Some(Request::Begin { host, port }) = next(&mut channel, stop, Some(IDLE))? {
+        let endpoint = crate::find::here(&host, port);
+        if let Err(why) = crate::find::listeners(&endpoint) {
+            channel.send(&Answer::Not(why.clone()))?;
+            let _ = tell.send(Asked::Refused(from, why));
+            continue;
+        }
+        let watch = watcher.begin(&endpoint);
+        channel.send(&Answer::Begun { boot: boot() })?;
+        let _ = tell.send(Asked::Watched(from, port));
+        // Whoever hangs up meanwhile wants to know no more.
+        let Some(Request::End) = next(&mut channel, stop, None)? else { return Ok(()) };
+        let seen = watch.end();
+        let wire = seen.wire.unwrap_or_default();
+        channel.send(&match seen.server {
+            ServerUse::Seen(server) => Answer::Ended(Box::new(Sight {
+                server: *server,
+                host: seen.host,
+                samples: seen.samples,
+                told: wire.told,
+                at_server: wire.at_server,
+            })),
+            ServerUse::NotObserved(why) => Answer::Not(why),
+            ServerUse::InClient => Answer::Not("it has no process of its own".to_owned()),
+        })?;
+    }
+    Ok(())
+}
+
+/// The places of runs that have proved themselves.
+#[derive(Debug, Default)]
+struct Places(AtomicUsize);
+
+impl Places {
+    fn take(&self) -> Option<Place<'_>> {
+        let place = Place(self);
+        (self.0.fetch_add(1, Ordering::Relaxed) < MOST).then_some(place)
+    }
+}
+
+/// The place of one run, given up with it.
+struct Place<'a>(&'a Places);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that has not proved itself.
+struct Stranger<'a> {
+    all: &'a Mutex<Vec<IpAddr>>,
+    peer: IpAddr,
+}
+
+impl<'a> Stranger<'a> {
+    /// None where there are too many, of this peer or in all.
+    fn admit(all: &'a Mutex<Vec<IpAddr>>, peer: IpAddr) -> Option<Self> {
+        let mut known = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_peer = known.iter().filter(|other| **other == peer).count();
+        if known.len() >= MOST_STRANGERS || of_peer >= MOST_STRANGERS_OF_PEER {
+            return None;
+        }
+        known.push(peer);
+        Some(Self { all, peer })
+    }
+}
+
+impl Drop for Stranger<'_> {
+    fn drop(&mut self) {
+        let mut known = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = known.iter().position(|other| *other == self.peer) {
+            known.swap_remove(at);
+        }
     }
 }
 
@@ -138,13 +218,15 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request: a trial may be long, so that only the end of the connection or of this program ends the waiting.
-fn next(channel: &mut Channel, stop: &AtomicBool) -> Result<Option<Request>, String> {
+/// The next request; none where the run has ended, or asked nothing for the time `idle`. A trial may be long: while it is
+/// watched only the end of the connection or of this program ends the waiting.
+fn next(channel: &mut Channel, stop: &AtomicBool, idle: Option<Duration>) -> Result<Option<Request>, String> {
+    let since = Instant::now();
     loop {
         let _ = channel.stream().set_read_timeout(Some(LOOK));
         match channel.stream().peek(&mut [0]) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                if stop.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) || idle.is_some_and(|idle| since.elapsed() >= idle) {
                     return Ok(None);
                 }
             }
@@ -257,6 +339,49 @@ mod tests {
         assert!(seen.name.starts_with("kurabe_observe"), "{seen:?}");
         assert!(seen.cpu_ns > 10_000_000, "{seen:?}");
         assert!(matches!(observer.asked.recv().unwrap(), Asked::Watched(_, port) if port == server.1));
+        observer.stop();
+    }
+
+    #[test]
+    fn strangers_take_no_place_of_a_run_and_go_in_time() {
+        let (mut observer, server) = (Running::start(), Listener::start());
+        // They say nothing, or a byte now and then.
+        let idle: Vec<TcpStream> =
+            (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
+        let refused = |asked: &Asked| matches!(asked, Asked::Refused(_, why) if why.contains("not proved"));
+        assert!(observer.asked.iter().take(MOST).all(|asked| refused(&asked)));
+        let began = Instant::now();
+        // Those that were let in are turned away when their time is over, drop by drop or not.
+        let dripping = idle.iter().find(|stream| stream.peer_addr().is_ok()).unwrap();
+        while began.elapsed() < PATIENCE + Duration::from_secs(1) {
+            let _ = io::Write::write(&mut &*dripping, &[0]);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let watcher = observer.watcher(TOKEN, &server.endpoint());
+        let seen = watched(watcher.begin(&server.endpoint()));
+        assert!(matches!(seen, ServerUse::Seen(_)), "{seen:?}");
+        drop(idle);
+        observer.stop();
+    }
+
+    #[test]
+    fn run_beyond_the_last_place_is_told_why() {
+        let mut observer = Running::start();
+        let server = Listener::start();
+        let token = || Token::new(TOKEN).unwrap();
+        let open =
+            || Channel::open(TcpStream::connect(("127.0.0.1", observer.port)).unwrap(), &token()).unwrap();
+        let runs: Vec<Channel> = (0..MOST).map(|_| open()).collect();
+        let remote = || Remote::new("127.0.0.1", observer.port, token());
+        let why = remote().try_out("127.0.0.1", server.1).unwrap_err();
+        assert!(why.contains(TOO_MANY), "{why}");
+        drop(runs);
+        let mut left = 500;
+        while remote().try_out("127.0.0.1", server.1).is_err() && left > 0 {
+            left -= 1;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(left > 0, "no place became free");
         observer.stop();
     }
 

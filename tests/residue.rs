@@ -1,0 +1,80 @@
+//! Nothing stays behind, whatever is killed.
+
+use crate::support::{Answer, Place, eventually, piped, signal};
+use kurabe_testbed::testing;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is in a folder whose name begins so.
+fn named(base: &Path, prefix: &str) -> Vec<PathBuf> {
+    let ours = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
+    fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).filter(ours).collect()
+}
+
+/// A folder for temporary files that servers of another user can enter.
+fn base() -> tempfile::TempDir {
+    let base = tempfile::tempdir().unwrap();
+    fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    base
+}
+
+#[test]
+fn killed_run_leaves_no_database_file() {
+    for attempt in 0..5 {
+        let (place, base) = (Place::new(), base());
+        let args =
+            ["run", "point-write", "sqlite:", "--records", "50", "--duration", "500ms", "--rounds", "20"];
+        let mut child = piped(place.command(&args).env("TMPDIR", base.path()));
+        if attempt > 0 {
+            place.wait_for_trials(attempt - 1);
+        }
+        eventually(60, || (!named(base.path(), "kurabe-sqlite-").is_empty()).then_some(())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let gone = eventually(30, || named(base.path(), "kurabe-sqlite-").is_empty().then_some(()));
+        assert!(gone.is_some(), "{:?}", named(base.path(), "kurabe-sqlite-"));
+    }
+}
+
+/// The supervisor of a program's server: its child of that word.
+fn supervisor(program: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{program}/task/{program}/children")).ok()?;
+    let guard = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"guard"))
+    };
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(guard)
+}
+
+#[test]
+fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
+    if testing::server("memcached").is_none() {
+        return;
+    }
+    for of_server in [true, false] {
+        let (place, base) = (Place::new(), base());
+        let mut child = piped(place.command(&["up", "memcached"]).env("KURABE_TMP", base.path()));
+        let mut url = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        assert!(url.starts_with("memcached://"), "{url}");
+        let guard = supervisor(child.id()).unwrap();
+        let pid = if of_server {
+            let below = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+            below.split_whitespace().next().unwrap().parse().unwrap()
+        } else {
+            guard
+        };
+        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+        assert!(killed.success());
+        let ended = eventually(30, || child.try_wait().unwrap());
+        if ended.is_none() {
+            signal(&child, "-KILL");
+        }
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(3), "server: {of_server}: {answer:?}");
+        assert!(answer.err.contains("the server ended by itself"), "{answer:?}");
+        assert_eq!(named(base.path(), "kurabe-up-"), Vec::<PathBuf>::new(), "server: {of_server}");
+    }
+}
