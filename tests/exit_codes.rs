@@ -2,6 +2,7 @@
 
 use crate::support::{Answer, Place};
 use std::fs::File;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 const SMALL: [&str; 9] =
@@ -72,4 +73,35 @@ fn address_that_is_in_use_is_exit_3_and_one_of_another_machine_exit_2() {
     }
     let answer = place.run(&["app", "null:", "--listen", &taken]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
+}
+
+#[test]
+fn malformed_message_of_server_is_exit_3() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            // A message of 16 MB that holds zeros.
+            let _ = client.read(&mut [0; 4096]);
+            let head = [[0, 0, 0, 1], [0; 4], [0; 4], [0xdd, 7, 0, 0]].concat();
+            let _ = client.write_all(&head).and_then(|()| client.write_all(&vec![0; 16 << 20]));
+        }
+    });
+    let place = Place::new();
+    let answer = place.run(&["doctor", &format!("mongodb://127.0.0.1:{port}/kurabe"), "--timeout=5s"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+}
+
+#[test]
+fn report_of_run_that_is_not_complete_says_so_in_every_format() {
+    let place = Place::new();
+    assert_eq!(place.run(&SMALL).code, Some(0));
+    let file = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    std::fs::write(&file, lines[..lines.len() - 1].join("\n") + "\n").unwrap();
+    for format in ["json", "csv", "md", "ab"] {
+        let answer = place.run(&["report", "--format", format]);
+        assert!(answer.err.contains("is not complete"), "{format}: {answer:?}");
+    }
 }

@@ -53,7 +53,8 @@ fn up(context: &Context, target: &str) -> Result<Outcome, String> {
         std::thread::sleep(Duration::from_millis(10));
     }
     let below = process::descendants(running.pid());
-    let server = below.iter().copied().find(|pid| !is_supervisor(*pid)).ok_or("no server is below it")?;
+    let server =
+        below.iter().copied().find(|pid| !is_supervisor(context, *pid)).ok_or("no server is below it")?;
     process::send(server, Signal::KILL);
     let killed = running.age();
     let ran = running.finish(killed + NOTICED);
@@ -66,21 +67,10 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
     let mut random = Random::new(seed);
     let place = context.place()?;
     let url = if target == "sqlite" { "sqlite:".to_owned() } else { format!("up:{target}") };
-    let rounds = (20 + random.below(100)).to_string();
-    let args = [
-        "run",
-        "session",
-        &url,
-        "--payload",
-        "1k",
-        "--layout",
-        "blob",
-        "--requests",
-        "60",
-        "--records",
-        "20",
-    ];
-    let args = [&args[..], &["--rounds", &rounds, "--no-html", "-q"]].concat();
+    let rounds = (5 + random.below(30)).to_string();
+    let args = ["run", "session", &url, "--payload", "1k", "--layout", "blob", "--compress", "none"];
+    let args = [&args[..], &["--requests", "60", "--records", "20", "--rounds", &rounds, "--no-html", "-q"]]
+        .concat();
     let mut running = Running::start(&mut place.command(&args))?;
     // From its start to some trials later.
     let moment = Duration::from_millis(random.number() % 4_000);
@@ -93,7 +83,7 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
         running.signal(Signal::KILL);
     } else {
         let below = process::descendants(running.pid());
-        let victim = below.iter().copied().find(|pid| is_supervisor(*pid) == (kind == "supervisor"));
+        let victim = below.iter().copied().find(|pid| is_supervisor(context, *pid) == (kind == "supervisor"));
         hit &= victim.is_some();
         if let Some(pid) = victim {
             process::send(pid, Signal::KILL);
@@ -113,12 +103,9 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
     Ok(Outcome::of(complaint.map(|complaint| format!("killed after {moment:?}: {complaint}"))))
 }
 
-fn is_supervisor(pid: u32) -> bool {
-    // The program itself, under another name for its first argument.
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&line).into_owned();
-    let mut words = text.split('\0');
-    words.next().is_some_and(|word| word.ends_with("kurabe"))
+/// Whether a process is the program itself, which looks after a server.
+fn is_supervisor(context: &Context, pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == context.program)
 }
 
 /// What is left of an attack once the program has ended, and started and ended once more.

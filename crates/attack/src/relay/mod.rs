@@ -216,6 +216,7 @@ fn connection(shared: &Shared, client: &TcpStream, server: &TcpStream) {
             client: Peer::new(to_client),
             server: Peer::new(to_server),
             repeat: None,
+            burst: false,
             doubled: None,
             late: Vec::new(),
         };
@@ -233,6 +234,9 @@ struct Exchange<'a> {
     server: Peer,
     /// What is sent in place of the next request of its class, and in which trial.
     repeat: Option<(usize, Request)>,
+    /// Whether a lie was told about requests that were sent together: their client may be gone when the others come up, and
+    /// its trial may be over.
+    burst: bool,
     /// An answer that was delivered twice, in which trial: a lie once somebody asks on.
     doubled: Option<(usize, Request)>,
     /// Writes that are sent later, and the trial of the first.
@@ -242,15 +246,19 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn run(mut self) {
         if self.protocol.handshake(&mut self.client, &mut self.server).is_ok() {
-            while let Ok(true) = self.client.await_turn(&self.server)
-                && let Ok(Some(request)) = self.protocol.request(&mut self.client)
-            {
+            while let Ok(Some(request)) = self.next() {
                 if self.exchange(request).is_err() {
                     break;
                 }
             }
         }
         self.send_late();
+    }
+
+    /// The client's next request.
+    fn next(&mut self) -> io::Result<Option<Request>> {
+        self.burst &= !self.client.is_idle();
+        if self.client.await_turn(&self.server)? { self.protocol.request(&mut self.client) } else { Ok(None) }
     }
 
     /// Sends what was kept back, once its trial has ended.
@@ -290,8 +298,9 @@ impl Exchange<'_> {
         if let Some((trial, doubled)) = self.doubled.take() {
             shared.lock().tell(trial, &doubled, at_once);
         }
-        let lie = shared.plan.lie.filter(|lie| lie.concerns(request.kind));
+        let lie = shared.plan.lie.filter(|lie| lie.concerns(request.kind) && !self.burst);
         let due = lie.and_then(|lie| shared.lock().due(&request.class).map(|trial| (lie, trial)));
+        self.burst |= due.is_some();
         match due {
             Some((lie @ (Lie::Drop | Lie::Late), trial)) => {
                 let known = shared.lock().newest.get(&request.class).cloned();

@@ -1,6 +1,6 @@
 //! One end of a relayed connection: a buffered reader that gives whole messages.
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
@@ -61,6 +61,12 @@ impl Peer {
         let mut both = [PollFd::new(&self.stream, PollFlags::IN), PollFd::new(&other.stream, PollFlags::IN)];
         poll(&mut both, None)?;
         Ok(both[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
+    }
+
+    /// Whether this end has said nothing that was not taken yet.
+    pub fn is_idle(&self) -> bool {
+        let mut one = [PollFd::new(&self.stream, PollFlags::IN)];
+        self.waiting().is_empty() && matches!(poll(&mut one, Some(&Timespec::default())), Ok(0))
     }
 
     /// The next bytes, which stay.

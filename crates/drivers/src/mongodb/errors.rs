@@ -10,7 +10,7 @@ use std::io;
 /// The longest text of the crate's that is passed on: some of them hold a picture of the whole deployment.
 const LONGEST: usize = 300;
 
-/// What went wrong with a request. `failure`: why the server does not answer, where that is known from elsewhere.
+/// What went wrong with a client or a request. `failure`: why the server does not answer, where that is known from elsewhere.
 pub(super) fn failed(
     error: &mongodb::error::Error,
     config: &Config,
@@ -31,7 +31,7 @@ pub(super) fn failed(
         Kind::Io(error) => io_failed(error, config),
         Kind::ServerSelection { .. } => match failure {
             Some(failure) if !matches!(&*failure.kind, Kind::ServerSelection { .. }) => {
-                failed(failure, config, None)
+                request_failed(failure, config, None)
             }
             _ if !config.names_one_server() => {
                 Error::new(ErrorKind::Unreachable, format!("no primary was found at {place}"))
@@ -47,7 +47,7 @@ pub(super) fn failed(
             ),
         },
         Kind::ConnectionPoolCleared { .. } => match failure {
-            Some(failure) => failed(failure, config, None),
+            Some(failure) => request_failed(failure, config, None),
             None => Error::new(ErrorKind::ConnectionLost, "the server closed the connection"),
         },
         Kind::InvalidResponse { message, .. } => Error::new(
@@ -67,6 +67,20 @@ pub(super) fn failed(
         Kind::Transaction { message, .. } => server(0, "Transaction", &said(message)),
         other => Error::new(ErrorKind::Protocol, said(&other.to_string())),
     }
+}
+
+/// What went wrong with a request whose arguments are ours: one that the crate calls invalid is a length in an answer.
+pub(super) fn request_failed(
+    error: &mongodb::error::Error,
+    config: &Config,
+    failure: Option<&mongodb::error::Error>,
+) -> Error {
+    if matches!(&*error.kind, Kind::InvalidArgument { .. }) {
+        let place = &config.place;
+        return Error::new(ErrorKind::Protocol, format!("{place} sent a message that is not MongoDB's"))
+            .hint("are host and port right?");
+    }
+    failed(error, config, failure)
 }
 
 fn io_failed(error: &io::Error, config: &Config) -> Error {

@@ -85,9 +85,9 @@ impl Shared {
     ) -> Result<T> {
         let waited = || self.runtime.block_on(async { tokio::time::timeout(timeout, future).await });
         match catch_unwind(AssertUnwindSafe(waited)) {
-            Ok(Ok(result)) => {
-                result.map_err(|error| errors::failed(&error, &self.config, self.ledger.failure().as_ref()))
-            }
+            Ok(Ok(result)) => result.map_err(|error| {
+                errors::request_failed(&error, &self.config, self.ledger.failure().as_ref())
+            }),
             Ok(Err(_)) => Err(errors::silent(&self.config)),
             Err(_) => Err(errors::panicked()),
         }

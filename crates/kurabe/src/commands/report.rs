@@ -26,6 +26,10 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
+    if !run.is_complete() {
+        // Formats for programs have no place for it.
+        output.warning(&format!("{} is not complete; 'kurabe resume' goes on with it", path.name));
+    }
     let published = matches.get_flag("published");
     if published && info.and_then(|info| info.published).is_none() {
         return Err(Error::usage(format!(
