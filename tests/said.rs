@@ -68,7 +68,8 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
         operations: vec![operation],
         duration_ns: requests.is_none().then_some(1_200_000_000),
         seed: 5,
-        records: Some(8),
+        // Each record is changed at most once in a trial, warm-up included.
+        records: Some(requests.map_or(8, |requests| 2 * requests)),
         ..RunSpec::new(experiment, ["target"])
     }
 }

@@ -2,7 +2,9 @@
 
 use super::common::{assert_all_verified, installed, session};
 use crate::support::Place;
+use kurabe_core::run::PublishingClause;
 use kurabe_drivers::registry::DRIVERS;
+use kurabe_record::Store;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -117,13 +119,18 @@ fn a_recorded_clause_stands_on_every_form_and_is_told_where_names_are_left_out()
     let place = Place::new();
     assert_all_verified(&place, &place.run(&session(&["null:"], &SHORT)));
     // As a run on an engine under such a licence records it.
-    let file = place.wait_for_trials(1);
-    let text = fs::read_to_string(&file).unwrap();
-    let (first, rest) = text.split_once('\n').unwrap();
-    let mut header: Value = serde_json::from_str(first).unwrap();
-    header["targets"][0]["publishing"] =
-        serde_json::json!({ "name": "Licence 7", "says": "no figures", "source": "https://licence.example" });
-    fs::write(&file, format!("{header}\n{rest}")).unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let mut run = kurabe_record::read(&store.find("last").unwrap()).unwrap().run;
+    run.header.targets[0].publishing = Some(PublishingClause {
+        name: "Licence 7".to_owned(),
+        says: "no figures".to_owned(),
+        source: "https://licence.example".to_owned(),
+    });
+    fs::remove_dir_all(place.path().join(&run.header.run)).unwrap();
+    let mut writer = store.create(&run.header).unwrap();
+    run.trials.iter().for_each(|trial| writer.trial(trial).unwrap());
+    writer.end(&run.end.unwrap()).unwrap();
+    drop(writer);
     for args in [
         &["show", "last"][..],
         &["report", "--format", "md"],

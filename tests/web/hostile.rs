@@ -148,7 +148,10 @@ fn clients_that_go_away_in_mid_request_hurt_nobody() {
     let answer = app.stop();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     // Whoever asked was not there to be told; the records are.
-    assert!(answer.err.contains("kv write: ") && answer.err.contains("all of them counted"), "{answer:?}");
+    assert!(
+        answer.err.contains("kv write: ") && answer.err.contains("all counted on the server"),
+        "{answer:?}"
+    );
 }
 
 #[test]

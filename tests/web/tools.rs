@@ -52,7 +52,10 @@ fn ab_sees_no_failed_request_with_and_without_keep_alive() {
         let answer = app.stop();
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let written = units::count(2 * requests);
-        assert!(answer.err.contains(&format!("kv write: {written} acknowledged, all of them")), "{answer:?}");
+        assert!(
+            answer.err.contains(&format!("kv write: {written} writes, the record of each read back")),
+            "{answer:?}"
+        );
         let all = units::count(4 * requests + 1);
         assert!(answer.err.contains(&format!("{all} requests answered;")), "something failed: {answer:?}");
     }
@@ -68,7 +71,7 @@ fn a_connection_for_each_request_serves_ab_too() {
         assert!(!text.contains("Non-2xx"), "{text}");
     }
     let answer = app.stop();
-    assert!(answer.err.contains("kv write: 1,000 acknowledged, all of them counted"), "{answer:?}");
+    assert!(answer.err.contains("kv write: 1,000 writes, the record of each read back"), "{answer:?}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ mod tests {
             text.contains("\r\nRetry-After: 1\r\n") && text.contains("\r\nConnection: close\r\n"),
             "{text}"
         );
-        assert!(text.ends_with("\r\n\r\nnothing listens  there\n"), "{text}");
+        assert!(text.ends_with("\r\n\r\nnothing listens\\r\\nthere\n"), "{text}");
         assert_eq!(Answer::of_error(&Error::mismatch("record 7 is wrong")).status, 500);
     }
 
