@@ -30,9 +30,9 @@ fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>
     let relay = Relay::start(plan, place.path()).unwrap();
     let url = url.replacen(&format!(":{port}"), &format!(":{}", relay.port()), 1);
     let answer = place.run(&[args, &[url.as_str()], &BRIEF].concat());
-    let lied = relay.told().into_iter().map(|told| told.trial).collect();
+    let told = relay.told().into_iter().map(|told| told.trial).collect();
     assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
-    (runfile::trials(place.path()), lied)
+    (runfile::trials(place.path()), told)
 }
 
 /// That without the lie every trial is measured, and with it each fails that was lied to.
@@ -43,9 +43,9 @@ fn assert_caught(engine: &str, client: &str, lies: &[Lie], args: &[&str]) {
     assert!(trials.len() >= 9, "{engine} {client}: {trials:?}");
     assert!(trials.iter().all(|trial| *trial == Trial::Measured), "{engine} {client}: {trials:?}");
     for lie in lies {
-        let (trials, lied) = through(&url, server.port(), Some(*lie), args);
-        assert!(lied.len() >= 4, "{engine} {client} {lie:?}: few lies could be told: {lied:?}");
-        for at in lied {
+        let (trials, told) = through(&url, server.port(), Some(*lie), args);
+        assert!(told.len() >= 4, "{engine} {client} {lie:?}: few lies could be told: {told:?}");
+        for at in told {
             let caught = matches!(trials.get(at), Some(Trial::Failed(_)));
             assert!(caught, "{engine} {client}: trial {at} was lied to by {lie:?}: {trials:?}");
         }

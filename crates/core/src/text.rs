@@ -94,7 +94,8 @@ mod tests {
                 prop_assert!(!read.contains(is_unprintable), "{read:?}");
                 let ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else {
                     let mut units = [0; 2];
-                    c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+                    let escaped = c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}"));
+                    escaped.collect::<Vec<_>>().concat()
                 }).collect();
                 prop_assert_eq!(serde_json::from_str::<String>(&printable_json(&ascii)).unwrap(), read);
             }
