@@ -64,7 +64,7 @@ fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
     }
     let found = &report["cells"][0]["attribution"];
     assert!(found["evidence"].as_str().unwrap().len() > 20, "{found}");
-    assert_ne!(found["bound_by"], "server-cpu", "{found}");
+    assert_ne!(found["bottleneck"], "server-cpu", "{found}");
 }
 
 #[test]

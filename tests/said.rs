@@ -15,6 +15,7 @@ use kurabe_engine::plan::{Target, cells, dataset};
 use kurabe_engine::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
+use kurabe_report::attribution::Bottleneck;
 use kurabe_testbed::{Server, testing};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -249,14 +250,17 @@ fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statemen
         assert!(seen.contains(&waits.sessions), "{engine}: {waits:?}");
         let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
         let observed = measured.observed.as_ref().unwrap();
-        let others = kurabe_report::attribution::suspect(&measured).is_some();
+        let others = kurabe_report::attribution::disturbed(&measured).is_some();
         // These clients wait. Where their process works, it is for other tests, which attribution cannot know.
         let busy = observed.client.cpu_ns > observed.wall_ns / 4;
-        if others && found.bound_by.saturated().is_none() || busy {
+        if others && found.bottleneck == Bottleneck::Unknown || busy {
             continue;
         }
-        assert_eq!(found.bound_by.saturated(), Some("locks"), "{engine}: {found:?}");
-        assert!(found.evidence.contains("the engine says") && found.evidence.contains("UPDATE"), "{found:?}");
+        assert_eq!(found.bottleneck, Bottleneck::Locks, "{engine}: {found:?}");
+        assert!(
+            found.evidence.contains("the engine reports") && found.evidence.contains("UPDATE"),
+            "{found:?}"
+        );
     }
 }
 
@@ -281,7 +285,7 @@ fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let report = place.report();
         let cell = &report["cells"][0];
-        assert_ne!(cell["saturated"], "locks", "{engine}: {}", cell["attribution"]);
+        assert_ne!(cell["attribution"]["bottleneck"], "locks", "{engine}: {}", cell["attribution"]);
         let sessions = cell["sessions"].as_array().unwrap();
         assert!(sessions.iter().all(|session| session["doing"] != "lock"), "{engine}: {sessions:?}");
         let asleep = sessions.iter().find(|session| session["event"] == event).unwrap_or_else(|| {
@@ -289,7 +293,7 @@ fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
         });
         let said = asleep["statement"].as_str().unwrap().to_ascii_lowercase();
         assert!(asleep["doing"] == "other" && said.contains("sleep"), "{engine}: {asleep}");
-        assert!(answer.out.contains("Where the sessions were") && answer.out.contains(event), "{answer:?}");
+        assert!(answer.out.contains("Session samples") && answer.out.contains(event), "{answer:?}");
     }
 }
 
@@ -343,7 +347,7 @@ fn a_report_says_what_the_server_said_in_every_form() {
     let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(
-        answer.out.contains("What the server says of writes") && answer.out.contains("files/op"),
+        answer.out.contains("Reported by the server on writes") && answer.out.contains("files/op"),
         "{answer:?}"
     );
     let report = place.report();
@@ -355,7 +359,7 @@ fn a_report_says_what_the_server_said_in_every_form() {
         let file = place.home().join(format);
         let answer = place.run(&["report", "--format", format, "--output", file.to_str().unwrap()]);
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
-        assert!(text.contains("What the server says"), "{format}: {text}");
+        assert!(text.contains("Reported by the server"), "{format}: {text}");
         assert!(text.contains("it has no sessions that could be asked"), "{format}: {text}");
     }
     let csv = place.run(&["report", "--format", "csv"]).out;

@@ -47,6 +47,8 @@ pub struct ExperimentInfo {
     pub operations: &'static [OperationInfo],
     /// Which axis is the horizontal one of its charts.
     pub chart_axis: &'static str,
+    /// What answers the question: the first finding of its reports.
+    pub answer: Answer,
     /// The file of published figures that can be laid under its charts, where there are any.
     pub published: Option<&'static str>,
 }
@@ -69,6 +71,19 @@ impl ExperimentInfo {
     pub fn operation_names(&self) -> Vec<String> {
         self.operations.iter().map(|operation| operation.name.to_owned()).collect()
     }
+}
+
+/// What answers an experiment's question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Which target is the fastest, and which values of the axes, and by how much.
+    Comparison,
+    /// Transactions per second of each target.
+    Throughput,
+    /// What each value of this axis costs per transaction, compared with its baseline.
+    Cost(&'static str),
+    /// What each further unit of the chart axis adds to the server's memory, processes and threads.
+    Slope,
 }
 
 /// Something that an experiment measures apart from the rest: `write`, `read`.

@@ -133,6 +133,9 @@ pub const CACHED: &str = "cached";
 /// Figures that have a chart of their own, along the experiment's chart axis.
 pub const CHARTED: [&str; 1] = [MEMORY];
 
+/// Figures that a verdict states, where a run has them.
+pub const SUMMARISED: [&str; 2] = [HIT_RATIO, STALE_SHARE];
+
 /// All figures that this version knows, in the order in which they are shown.
 pub static FIGURES: &[FigureInfo] = &[
     FigureInfo {

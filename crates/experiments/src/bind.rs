@@ -8,7 +8,7 @@ use crate::axes::{CLIENTS, CONNECTION};
 use crate::point::PointWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment.
 pub(crate) struct BindParameters;
@@ -42,6 +42,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         writes: false,
     }],
     chart_axis: "clients",
+    answer: Answer::Cost("bind"),
     published: None,
 };
 

@@ -11,7 +11,7 @@ use crate::point::PointWorkload;
 use crate::statement::Bind;
 use crate::via::ViaWorkload;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 use kurabe_core::{Error, Result};
 
 /// The experiment.
@@ -57,6 +57,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         writes: false,
     }],
     chart_axis: "clients",
+    answer: Answer::Cost("connection"),
     published: Some("connection_cost"),
 };
 

@@ -9,7 +9,9 @@
 use crate::point::PointWorkload;
 use crate::statement::Bind;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, Footprint, OperationInfo, Workload};
+use kurabe_core::experiment::{
+    Answer, Dataset, Experiment, ExperimentInfo, Footprint, OperationInfo, Workload,
+};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// The experiment.
@@ -51,6 +53,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         writes: false,
     }],
     chart_axis: "connections",
+    answer: Answer::Slope,
     published: None,
 };
 

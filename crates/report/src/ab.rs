@@ -3,10 +3,11 @@
 //!
 //! Names, order and columns are ab's; what was not measured is left out, and not made up: there are no times of connecting
 //! and waiting apart from the whole, and no bytes of heads. Times have decimals, since databases answer in fewer than
-//! the whole milliseconds that ab prints. Figures are over all rounds together, as ab would print them for one long run; ab's way
-//! has no interval, and the other renderings have.
+//! the whole milliseconds that ab prints. Figures are over all rounds together, as ab would print them for one long run. The
+//! other renderings show the median of the rounds with its interval: it stands beside, in a line that ab does not have.
 
-use crate::summary::{CellFigures, Status, Summary, Totals};
+use crate::finding::Section;
+use crate::summary::{CellFigures, Rate, Status, Summary, Totals};
 use kurabe_core::target::TargetUrl;
 use kurabe_stats::Histogram;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ const PERCENTAGES: [u64; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 /// The figures of all cells that have any, and the reasons of those that have none.
 pub fn render(summary: &Summary) -> String {
     let mut text = format!("This is Kurabe {}, run {}, in the layout of ab\n", summary.kurabe, summary.run);
-    for sentence in &summary.publishing {
+    for sentence in summary.sentences(Section::Publishing) {
         let _ = writeln!(text, "{sentence}");
     }
     for cell in &summary.cells {
@@ -55,14 +56,14 @@ fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
     line("Axes", &axes.join(" "));
     text.push('\n');
     match (&cell.totals, cell.status) {
-        (Some(totals), Status::Ok) => figures(totals, text),
+        (Some(totals), Status::Ok) => figures(totals, cell.ops_per_second, text),
         _ => {
             let _ = writeln!(text, "No figures: {}", cell.reason.as_deref().unwrap_or("not measured"));
         }
     }
 }
 
-fn figures(totals: &Totals, text: &mut String) {
+fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {
     let seconds = totals.elapsed_ns as f64 / 1e9;
     let (completed, clients) = (totals.completed as f64, totals.clients as f64);
     let each = seconds * 1e3 / completed.max(1.0);
@@ -78,9 +79,12 @@ fn figures(totals: &Totals, text: &mut String) {
         totals.clients,
         totals.completed,
         totals.failed,
-        completed / seconds.max(f64::MIN_POSITIVE),
+        totals.pooled(),
         each * clients,
     );
+    if let Some(rate) = rate {
+        let _ = writeln!(text, "Median of the rounds:   {:.2} [#/sec]", rate.median);
+    }
     let service = &totals.service;
     let (Some(mean), Some(min), Some(max)) = (service.mean(), service.min(), service.max()) else { return };
     let ms = |ns: u64| ns as f64 / 1e6;

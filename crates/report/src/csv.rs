@@ -1,6 +1,10 @@
-//! The figures as CSV (RFC 4180): one row per cell and operation, the same columns for all runs of an experiment.
+//! The figures as CSV (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
+//! whose cells have the same metrics.
+//!
+//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is all rounds together, as `--format ab` prints it.
 
 use crate::summary::{CellFigures, Status, Summary};
+use kurabe_core::figure::Unit;
 use kurabe_core::witness::Meter;
 use std::fmt::Write as _;
 
@@ -14,6 +18,7 @@ const FIGURES: &[&str] = &[
     "ops_per_second",
     "ops_per_second_low",
     "ops_per_second_high",
+    "ops_per_second_pooled",
     "latency_p50_us",
     "latency_p90_us",
     "latency_p99_us",
@@ -32,7 +37,7 @@ const FIGURES: &[&str] = &[
     "retries",
     "stored_bytes",
     "durability",
-    "saturated",
+    "bottleneck",
     "publishing",
     "due_per_second",
     "response_p50_us",
@@ -42,9 +47,9 @@ const FIGURES: &[&str] = &[
     "dispatch_lag_p99_us",
     "backlog",
     "dropped",
-    "saturated_confidence",
-    "saturated_evidence",
-    "suspect",
+    "bottleneck_confidence",
+    "bottleneck_evidence",
+    "disturbed",
     "log_bytes_per_op",
     "binlog_bytes_per_op",
     "file_bytes_per_op",
@@ -54,16 +59,42 @@ const FIGURES: &[&str] = &[
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
 pub fn render(summary: &Summary) -> String {
-    let axes: Vec<&str> = summary.words.axes.iter().map(|axis| axis.name.as_str()).collect();
+    let axes: Vec<&str> = summary.labels.axes.iter().map(|axis| axis.name.as_str()).collect();
     let mut text = String::new();
     let mut head = vec!["run", "target", "engine", "version"];
     head.extend(&axes);
     head.extend(FIGURES);
-    line(&mut text, head.iter().map(|name| (*name).to_owned()));
+    let metrics = metrics(summary);
+    let metric_heads = metrics.iter().map(|(name, unit)| format!("{} ({})", name, unit_name(*unit)));
+    line(&mut text, head.iter().map(|name| (*name).to_owned()).chain(metric_heads));
     for cell in &summary.cells {
-        line(&mut text, row(summary, cell, &axes).into_iter());
+        let value = |(name, _): &(&str, Unit)| {
+            let figure = cell.figures.iter().find(|figure| figure.name == **name);
+            figure.map_or_else(String::new, |figure| format!("{:.6}", figure.value))
+        };
+        line(&mut text, row(summary, cell, &axes).into_iter().chain(metrics.iter().map(value)));
     }
     text
+}
+
+/// The experiment's own metrics that some cell has: a column each, the last ones.
+fn metrics(summary: &Summary) -> Vec<(&str, Unit)> {
+    let mut all: Vec<(&str, Unit)> = Vec::new();
+    for figure in summary.cells.iter().flat_map(|cell| &cell.figures) {
+        if !all.iter().any(|(name, _)| *name == figure.name) {
+            all.push((&figure.name, figure.unit));
+        }
+    }
+    all
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+        Unit::Share => "share",
+    }
 }
 
 fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
@@ -84,6 +115,7 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         number(cell.ops_per_second.map(|rate| rate.median)),
         number(cell.ops_per_second.and_then(|rate| rate.low)),
         number(cell.ops_per_second.and_then(|rate| rate.high)),
+        number(cell.totals.as_ref().map(|totals| totals.pooled())),
     ]);
     let latency = cell.latency_us;
     row.extend([
@@ -105,7 +137,7 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
         cell.retries.to_string(),
         cell.stored_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
         cell.durability.map_or_else(String::new, |class| class.name().to_owned()),
-        cell.saturated.clone().unwrap_or_default(),
+        cell.attribution.as_ref().map_or_else(String::new, |found| found.bottleneck.name().to_owned()),
         publishing(summary, cell),
     ]);
     let open = cell.open_loop;
@@ -124,7 +156,7 @@ fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
     row.extend([
         attribution.map_or_else(String::new, |attribution| attribution.confidence.name().to_owned()),
         attribution.map_or_else(String::new, |attribution| attribution.evidence.clone()),
-        attribution.and_then(|attribution| attribution.suspect.clone()).unwrap_or_default(),
+        attribution.and_then(|attribution| attribution.disturbed.clone()).unwrap_or_default(),
     ]);
     let counter = |what: Meter| cell.counters.iter().find(|counter| counter.what == what);
     let each = [Meter::LogBytes, Meter::BinlogBytes, Meter::FileBytes];

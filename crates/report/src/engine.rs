@@ -1,9 +1,9 @@
-//! What the server itself says of each cell: its counters, what sessions were doing, and the statements that took its time.
+//! What the server itself reports of each cell: its counters, what sessions were doing, and the statements that took its time.
 
 use crate::format::{figure, micros, percent, short_figure};
+use crate::labels::OperationLabels;
 use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
 use crate::table::{Column, Table};
-use crate::words::OperationWords;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
 use kurabe_core::units;
@@ -69,7 +69,7 @@ pub(crate) struct Titled {
 /// The tables; where they are to be short, only those that a reader needs to understand the figures.
 pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     let mut all = Vec::new();
-    for operation in &summary.words.operations {
+    for operation in &summary.labels.operations {
         let measured = |cell: &&CellFigures| {
             cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
         };
@@ -101,7 +101,7 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
 type Show = dyn Fn(&CellFigures) -> Option<String>;
 
 /// Counters: only columns in which something stands.
-fn counters(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
     let of = |cell: &CellFigures, what: Meter| cell.counters.iter().find(|one| one.what == what).cloned();
     let bytes = |what: Meter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
@@ -154,7 +154,7 @@ fn counters(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures
         add(&mut table, head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
     }
     Some(Titled {
-        title: format!("What the server says of {}", operation.plural),
+        title: format!("Reported by the server on {}", operation.plural),
         legend: "Its own counters, mostly of the whole server: other people's work and its housekeeping are among them. log: the log \
                  from which a crash is recovered; binlog: the one for replication; files: all that was written, where the database \
                  works within the client."
@@ -163,7 +163,7 @@ fn counters(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures
     })
 }
 
-fn doings(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
     let rows: Vec<(&CellFigures, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {
@@ -204,15 +204,15 @@ fn doings(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures])
         session(&|s| or_dash(&s.statement.chars().take(70).collect::<String>())).into_iter(),
     );
     Some(Titled {
-        title: format!("Where the sessions were during {}", operation.plural),
-        legend: "The clients' sessions, looked at some ten times a second, as the engine tells it; beside it the processors' time that \
-                 server and client used, which no such look can show."
+        title: format!("Session samples during {}", operation.plural),
+        legend: "The clients' sessions as the engine reports them, sampled some ten times a second; and the CPU time that server and \
+                 client used."
             .to_owned(),
         table,
     })
 }
 
-fn statements(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Titled> {
+fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
     let all: Vec<(&CellFigures, StatementUse)> = cells
         .iter()
         .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
@@ -258,34 +258,9 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
     all
 }
 
-/// What the engines were asked and did not tell, a sentence for each target and reason.
-pub(crate) fn untold(summary: &Summary) -> Vec<String> {
-    let mut told: Vec<(usize, &str, Vec<&str>)> = Vec::new();
-    for cell in &summary.cells {
-        for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
-            let looked = engine.not_looked.as_deref().map(|why| ("what its sessions were doing", why));
-            let all = engine.not_told.iter().map(|one| (one.what.as_str(), one.why.as_str())).chain(looked);
-            for (what, why) in all {
-                match told.iter_mut().find(|known| known.0 == cell.target_index && known.1 == why) {
-                    Some(known) if known.2.contains(&what) => {}
-                    Some(known) => known.2.push(what),
-                    None => told.push((cell.target_index, why, vec![what])),
-                }
-            }
-        }
-    }
-    let name = |target: usize| summary.words.targets.get(target).map_or("the server", String::as_str);
-    let sentence = |(target, why, what): (usize, &str, Vec<&str>)| {
-        // Nothing more need be said where nothing is told at all.
-        let what = if what.contains(&"anything") { "anything".to_owned() } else { what.join(", ") };
-        format!("{} does not tell {what}: {why}.", name(target))
-    };
-    told.into_iter().map(sentence).collect()
-}
-
 /// A table that says which cell each row is of.
-fn places(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Table {
-    let words = &summary.words;
+fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Table {
+    let labels = &summary.labels;
     let mut table = Table {
         operation: operation.name.clone(),
         legend: None,
@@ -293,12 +268,12 @@ fn places(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures])
         columns: Vec::new(),
         rows: cells.iter().map(|_| Vec::new()).collect(),
     };
-    if words.several_targets() {
-        let names = cells.iter().map(|cell| words.targets[cell.target_index].clone());
+    if labels.several_targets() {
+        let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
         add(&mut table, "target", false, 0, names);
     }
-    for axis in words.chart_axis().into_iter().chain(words.varying()) {
-        let right = axis.kind != crate::words::Kind::Word;
+    for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
+        let right = axis.kind != crate::labels::Kind::Word;
         add(&mut table, &axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
     }
     table

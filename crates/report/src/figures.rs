@@ -2,9 +2,11 @@
 
 use crate::attribution;
 use crate::engine;
+use crate::finding::Metric;
 use crate::proof;
 use crate::steady;
 use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
+use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::figure::Figure;
 use kurabe_core::load::Load;
@@ -30,14 +32,28 @@ pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
     all
 }
 
-/// The trials that count, by cell and operation, then by round.
+/// Trials by cell and operation, and by round: the last record of each, whatever it shows; an earlier one was disturbed.
 pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
     let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
     for trial in &run.trials {
-        // A later record of one trial replaces an earlier, whatever it shows: one that was suspect and made again.
         trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
     }
     trials
+}
+
+/// The position in the header of each element of [`figures`].
+pub(crate) fn indices(run: &Run) -> impl Iterator<Item = usize> {
+    let operations = run.header.spec.operations.len();
+    (0..run.header.cells.len()).flat_map(move |cell| std::iter::repeat_n(cell, operations))
+}
+
+/// What verdicts compare of a cell.
+pub(crate) fn metric_of(axes: &Cell) -> Metric {
+    match Load::of(axes) {
+        Load::Closed => Metric::Throughput,
+        Load::Open(_) => Metric::ResponseP99,
+        Load::Highest => Metric::HighestRate,
+    }
 }
 
 fn of_cell(
@@ -70,7 +86,6 @@ fn of_cell(
         retries: 0,
         durability: facts.and_then(|facts| facts.durability),
         figures: Vec::new(),
-        saturated: None,
         attribution: None,
         observed: Vec::new(),
         counters: Vec::new(),
@@ -79,6 +94,7 @@ fn of_cell(
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
+        metric: metric_of(&cell.axes),
         by_round: BTreeMap::new(),
         target_index: cell.target,
         totals: None,
@@ -113,8 +129,6 @@ fn of_cell(
         figures.steady = steady::of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
-        let bound = figures.attribution.as_ref().and_then(|attribution| attribution.bound_by.saturated());
-        figures.saturated = bound.map(str::to_owned);
     }
     figures
 }
@@ -163,7 +177,7 @@ fn failure(
 
 fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
     // A rate that was given says nothing of the database: how soon it answers does.
-    let given = matches!(Load::of(&figures.axes), Load::Open(_));
+    let given = figures.metric == Metric::ResponseP99;
     let quickness = |m: &Measurement| match m.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
         Some(p99) if given => 1e9 / (p99 as f64).max(1.0),
         _ => m.ops_per_second(),

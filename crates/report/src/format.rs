@@ -1,5 +1,6 @@
-//! Figures and lists in the words of people.
+//! Figures and lists as people write them.
 
+use kurabe_core::figure::Unit;
 use kurabe_core::units;
 use std::time::Duration;
 
@@ -103,9 +104,20 @@ pub(crate) fn plural(word: &str) -> String {
     if hissing { format!("{word}es") } else { format!("{word}s") }
 }
 
-/// ` in 2 of 3 cells`; nothing where there is one only.
-pub(crate) fn of_cells(these: usize, all: usize) -> String {
-    if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
+/// A size, which a difference may have below nothing.
+pub(crate) fn signed_size(bytes: f64) -> String {
+    let sign = if bytes <= -1.0 { "−" } else { "" };
+    format!("{sign}{}", units::size(bytes.abs().round() as u64))
+}
+
+/// A metric's value with its unit.
+pub(crate) fn value_of(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanoseconds => micros(value / 1e3),
+        Unit::Bytes => signed_size(value),
+        Unit::Count => short_figure(value),
+        Unit::Share => format!("{} %", percent_number(value)),
+    }
 }
 
 /// A sentence's first letter.
@@ -114,8 +126,8 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A moment as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01.
-pub(crate) fn moment(seconds: u64) -> String {
+/// A time as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01.
+pub(crate) fn timestamp(seconds: u64) -> String {
     let (year, month, day) = kurabe_core::calendar::date((seconds / 86_400) as i64);
     let time = seconds % 86_400;
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3_600, time % 3_600 / 60)
@@ -165,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_moments_read_as_people_write_them() {
+    fn lists_and_times_read_as_people_write_them() {
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(moment(0), "1970-01-01 00:00 UTC");
-        assert_eq!(moment(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(moment(1_772_374_000), "2026-03-01 14:06 UTC");
+        assert_eq!(timestamp(0), "1970-01-01 00:00 UTC");
+        assert_eq!(timestamp(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(timestamp(1_772_374_000), "2026-03-01 14:06 UTC");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
         assert_eq!(percent(8.5), "850 %");

@@ -1,4 +1,4 @@
-//! What a run means: its figures, verdicts in sentences, and how all of that is shown.
+//! What a run means: its figures, verdicts and findings, and how these are shown.
 //!
 //! [`analyse`] turns a recorded [`Run`](kurabe_core::run::Run) into a [`Summary`], and each rendering turns the
 //! summary into text. Nothing here prints, reads a clock or draws without a seed: one run gives one report,
@@ -8,36 +8,31 @@
 //! | module | answers |
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
+//! | [`finding`] | what a report says, as typed values |
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`] | how is it shown |
 //! | [`View`] | what is shown of a run, where that is not all |
 //! | [`compare`] | what differs between two runs |
 
-mod advice;
 mod analysis;
+mod anonymise;
 pub mod attribution;
-mod bounds;
 mod comparison;
-mod disguise;
 mod engine;
 mod figures;
-mod footprint;
+pub mod finding;
+mod findings;
 mod format;
+mod labels;
 mod leave_out;
 mod noise;
-mod overview;
-mod phrase;
 mod proof;
 mod published;
-mod publishing;
-mod ranking;
-mod series;
-mod settling;
-mod shape;
+mod rule;
 mod steady;
 pub mod summary;
 mod table;
+mod template;
 mod view;
-mod words;
 
 pub mod ab;
 pub mod compare;

@@ -1,23 +1,23 @@
 //! The report as Markdown with tables.
 
 use crate::engine;
-use crate::format::{capital, command_line, list, moment};
+use crate::finding::Section;
+use crate::format::{capital, command_line, list, timestamp};
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking, tables};
-use crate::terminal::trust;
 use kurabe_core::units;
 use std::fmt::Write as _;
 
 /// The report as Markdown text.
 pub fn render(summary: &Summary) -> String {
-    let words = &summary.words;
+    let labels = &summary.labels;
     let mut text =
-        format!("# {}: {}\n\n", escaped(&capital(&summary.experiment)), escaped(&words.targets.join(", ")));
+        format!("# {}: {}\n\n", escaped(&capital(&summary.experiment)), escaped(&labels.targets.join(", ")));
     if let Some(question) = &summary.question {
         let _ = writeln!(text, "{}\n", escaped(question));
     }
-    publishing(&mut text, &summary.publishing);
-    items(&mut text, &summary.summary);
+    publishing(&mut text, &summary.sentences(Section::Publishing));
+    items(&mut text, &summary.sentences(Section::Verdict));
     let fixed = fixed_axes(summary);
     for table in tables(summary) {
         let _ = writeln!(text, "## {}\n", escaped(&table.title(summary)));
@@ -28,22 +28,15 @@ pub fn render(summary: &Summary) -> String {
         }
         text += &markdown_table(&table);
     }
-    for said in engine::tables(summary, false) {
-        let _ = writeln!(text, "## {}\n", escaped(&said.title));
-        if !said.legend.is_empty() {
-            let _ = writeln!(text, "{}\n", escaped(&said.legend));
+    for titled in engine::tables(summary, false) {
+        let _ = writeln!(text, "## {}\n", escaped(&titled.title));
+        if !titled.legend.is_empty() {
+            let _ = writeln!(text, "{}\n", escaped(&titled.legend));
         }
-        text += &markdown_table(&said.table);
+        text += &markdown_table(&titled.table);
     }
-    let untold = engine::untold(summary);
-    if !untold.is_empty() {
-        text += "## What the server does not tell\n\n";
-        items(&mut text, &untold);
-    }
-    if !summary.bounds.is_empty() {
-        text += "## What bound it\n\n";
-        items(&mut text, &summary.bounds);
-    }
+    section(&mut text, "Not reported by the server", &summary.sentences(Section::NotReported));
+    section(&mut text, "Bottlenecks", &summary.sentences(Section::Bottleneck));
     let lacking = lacking(summary);
     if !lacking.is_empty() {
         text += "## Without figures\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- | --- |\n";
@@ -54,42 +47,47 @@ pub fn render(summary: &Summary) -> String {
         }
         text.push('\n');
     }
-    if !summary.details.is_empty() {
-        text += "## In particular\n\n";
-        items(&mut text, &summary.details);
-    }
-    text += "## What this rests on\n\n";
-    let mut rests = vec![summary.scope.clone()];
-    rests.extend(trust(summary));
-    rests.extend(summary.notes.iter().cloned());
+    section(&mut text, "In detail", &summary.sentences(Section::Detail));
+    section(&mut text, "Cautions", &summary.sentences(Section::Caution));
+    text += "## Basis\n\n";
     let machine = &summary.machine;
-    rests.push(format!(
-        "Machine: {}, {} CPUs, {}, {}.",
-        machine.cpu,
-        machine.cpus,
-        units::size(machine.memory_bytes),
-        machine.system
-    ));
-    rests.push(format!(
-        "Run {}, {}, Kurabe {}, seed {}.",
-        summary.run,
-        moment(summary.began),
-        summary.kurabe,
-        summary.seed
-    ));
-    items(&mut text, &rests);
+    let origin = [
+        format!(
+            "Machine: {}, {} CPUs, {}, {}.",
+            machine.cpu,
+            machine.cpus,
+            units::size(machine.memory_bytes),
+            machine.system
+        ),
+        format!(
+            "Run {}, {}, Kurabe {}, seed {}.",
+            summary.run,
+            timestamp(summary.began),
+            summary.kurabe,
+            summary.seed
+        ),
+    ];
+    let basis = summary.sentences(Section::Basis);
+    items(&mut text, &basis.into_iter().chain(origin.iter().map(String::as_str)).collect::<Vec<_>>());
     let _ = writeln!(text, "Command: `{}`", command_line(&summary.command).replace('`', "'"));
     text
 }
 
 /// What licences say of publishing, above all else.
-pub(crate) fn publishing(text: &mut String, sentences: &[String]) {
+pub(crate) fn publishing(text: &mut String, sentences: &[&str]) {
     for sentence in sentences {
         let _ = writeln!(text, "> {}\n", escaped(sentence));
     }
 }
 
-pub(crate) fn items(text: &mut String, sentences: &[String]) {
+fn section(text: &mut String, heading: &str, sentences: &[&str]) {
+    if !sentences.is_empty() {
+        let _ = writeln!(text, "## {heading}\n");
+        items(text, sentences);
+    }
+}
+
+pub(crate) fn items(text: &mut String, sentences: &[&str]) {
     for sentence in sentences {
         let _ = writeln!(text, "- {}", escaped(sentence));
     }

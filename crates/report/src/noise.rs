@@ -1,7 +1,8 @@
 //! The noise floor: how far a cell is from itself when it is measured twice in each round.
 
 use crate::comparison::paired;
-use crate::summary::{CellFigures, NoiseFloor, Status};
+use crate::finding::NoiseFloor;
+use crate::summary::{CellFigures, Status};
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
 /// What the run's A/A pairs show.

@@ -1,34 +1,9 @@
 //! How answers and writes were verified, in words; and which trials ended since they had changed every record.
 
-use crate::format::capital;
-use crate::summary::Summary;
-use crate::words::Words;
+use crate::finding::{Finding, Scope};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::units;
 use kurabe_core::verification::{Proof, Verification};
-
-/// What was verified in all cells, as a clause with a capital; the cost of it is the caller's to add.
-pub(crate) fn clause(summary: &Summary) -> String {
-    let mut all = Verification::default();
-    for cell in &summary.cells {
-        match cell.verified.proven {
-            Some(proven) => all += proven,
-            None => return "How it was verified was not recorded by that version of Kurabe".to_owned(),
-        }
-    }
-    let mut parts = Vec::new();
-    if all.answers > 0 {
-        parts.push(format!("{} answers compared byte for byte", units::count(all.answers)));
-    }
-    if all.writes > 0 {
-        parts.push(writes(&all));
-    }
-    if parts.is_empty() {
-        "Nothing was verified".to_owned()
-    } else {
-        format!("Verified: {}", parts.join("; "))
-    }
-}
 
 /// What is proven of the writes, as a clause: "9 writes counted on the server, not read back".
 pub fn writes(all: &Verification) -> String {
@@ -67,11 +42,11 @@ pub(crate) fn sum<'a>(trials: impl Iterator<Item = &'a Option<Verification>>) ->
 }
 
 /// Which trials ended early since each record is changed once, and what makes them longer.
-pub(crate) fn exhausted(run: &Run, words: &Words) -> Vec<String> {
-    let mut notes = Vec::new();
-    for operation in &words.operations {
+pub(crate) fn exhausted(run: &Run) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for operation in &run.header.spec.operations {
         let (mut all, mut ended, mut most, mut needed) = (0_u64, 0_u64, 0, 0.0_f64);
-        for trial in run.trials.iter().filter(|trial| trial.operation == operation.name) {
+        for trial in run.trials.iter().filter(|trial| trial.operation == *operation) {
             let Outcome::Measured(measured) = &trial.outcome else { continue };
             all += 1;
             let Some(records) = measured.exhausted else { continue };
@@ -79,23 +54,13 @@ pub(crate) fn exhausted(run: &Run, words: &Words) -> Vec<String> {
             most = most.max(records);
             needed = needed.max(records as f64 * longer(run, trial.operation.as_str(), measured));
         }
-        if ended == 0 {
-            continue;
+        if ended > 0 {
+            let scope = Scope { operations: vec![operation.clone()], ..Scope::default() };
+            let needed = rounded_up(needed);
+            findings.push(Finding::RecordsExhausted { scope, trials: ended, of: all, records: most, needed });
         }
-        let trials = if all == 1 {
-            "the trial".to_owned()
-        } else {
-            format!("{} of {} trials", units::count(ended), units::count(all))
-        };
-        notes.push(format!(
-            "{}: {trials} ended early: a trial changes each of the {} records once, so that every change can be read \
-             back. For longer trials give --records {}.",
-            capital(&words.plural(&operation.name)),
-            units::count(most),
-            rounded_up(needed),
-        ));
     }
-    notes
+    findings
 }
 
 /// How many times as long the trial would have been, with some room.

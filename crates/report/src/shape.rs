@@ -6,15 +6,15 @@ use crate::format::{list, micros};
 use crate::phrase::HowMuch;
 use crate::published::{Shape, load};
 use crate::summary::{CellFigures, VerdictResult};
-use crate::words::{Axis, Words};
+use crate::labels::{Axis, Labels};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_stats::PairedRatio;
 use std::fmt::Write as _;
 
 /// What the published figures of a run's experiment say of its own, a sentence or two for each shape that they have.
-pub(crate) fn remarks(words: &Words, comparisons: &[Comparison], cells: &[CellFigures]) -> Vec<String> {
-    let shapes = words.published.map(load).unwrap_or_default().into_iter().filter_map(|set| set.about.shape);
-    shapes.filter_map(|shape| remark(words, comparisons, cells, &shape)).collect()
+pub(crate) fn remarks(labels: &Labels, comparisons: &[Comparison], cells: &[CellFigures]) -> Vec<String> {
+    let shapes = labels.published.map(load).unwrap_or_default().into_iter().filter_map(|set| set.about.shape);
+    shapes.filter_map(|shape| remark(labels, comparisons, cells, &shape)).collect()
 }
 
 /// One target's part: its name, by how much the faster value was faster, and the other work of a request that would make
@@ -25,12 +25,12 @@ struct Found {
     work: Option<(f64, f64)>,
 }
 
-fn remark(words: &Words, comparisons: &[Comparison], cells: &[CellFigures], shape: &Shape) -> Option<String> {
-    let at = words.axes.iter().position(|axis| axis.name == shape.axis)?;
+fn remark(labels: &Labels, comparisons: &[Comparison], cells: &[CellFigures], shape: &Shape) -> Option<String> {
+    let at = labels.axes.iter().position(|axis| axis.name == shape.axis)?;
     let mut found: Vec<Found> = Vec::new();
     for comparison in comparisons {
         let Sides::Levels { target, axis, a, b } = &comparison.sides else { continue };
-        let is = |value: &AxisValue, name: &str| words.axes[*axis].show(value) == name;
+        let is = |value: &AxisValue, name: &str| labels.axes[*axis].show(value) == name;
         // Where no difference was seen there is no factor to speak of.
         let Some(ratio) = comparison.ratio.filter(|_| comparison.result != VerdictResult::Indistinguishable)
         else {
@@ -44,10 +44,10 @@ fn remark(words: &Words, comparisons: &[Comparison], cells: &[CellFigures], shap
             (_, true) => ratio.inverse(),
             _ => continue,
         };
-        let name = words.targets.get(*target)?;
+        let name = labels.targets.get(*target)?;
         // The least horizontal value stands for the others: with one client nothing waits for another.
         if *axis == at && !found.iter().any(|known| known.target == *name) {
-            let time = |value: &str| time(words, cells, comparison, *target, &words.axes[at], value);
+            let time = |value: &str| time(labels, cells, comparison, *target, &labels.axes[at], value);
             let work = time(&shape.faster).zip(time(&shape.slower)).map(|(fast, slow)| {
                 let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);
                 (other(shape.high), other(shape.low))
@@ -98,7 +98,7 @@ fn remark(words: &Words, comparisons: &[Comparison], cells: &[CellFigures], shap
 
 /// The time of one transaction of one client with this value of the axis, in microseconds.
 fn time(
-    words: &Words,
+    labels: &Labels,
     cells: &[CellFigures],
     comparison: &Comparison,
     target: usize,
@@ -115,7 +115,7 @@ fn time(
             && !cell.baseline_repeat
             && wanted.values().iter().all(|(name, value)| cell.axes.get(name) == Some(value))
     })?;
-    let clients = match (words.chart_axis(), &comparison.x) {
+    let clients = match (labels.chart_axis(), &comparison.x) {
         (Some(chart), Some(AxisValue::Number(clients))) if chart.name == "clients" => *clients as f64,
         _ => 1.0,
     };

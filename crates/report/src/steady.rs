@@ -1,8 +1,6 @@
 //! Whether the trials of a cell were steady.
 
-use crate::format::{capital, list, of_cells, percent};
-use crate::summary::{CellFigures, Steady};
-use crate::words::Words;
+use crate::summary::Steady;
 use kurabe_core::run::Measurement;
 use kurabe_stats::median;
 use kurabe_stats::steady::{Steadiness, steadiness};
@@ -35,52 +33,7 @@ impl Steady {
     }
 
     /// Whether most trials became so after a beginning that differs.
-    fn is_late(&self) -> bool {
+    pub fn is_late(&self) -> bool {
         !self.is_never() && (self.never + self.late) * 2 > self.trials
     }
-}
-
-/// What a reader must know of cells whose trials were not steady: one sentence for each kind and operation.
-pub(crate) fn notes(words: &Words, cells: &[CellFigures]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for operation in &words.operations {
-        let here: Vec<(&CellFigures, &Steady)> = cells
-            .iter()
-            .filter(|cell| cell.operation == operation.name && !cell.baseline_repeat)
-            .filter_map(|cell| Some((cell, cell.steady.as_ref()?)))
-            .collect();
-        let name = capital(&words.plural(&operation.name));
-        let on = |cells: &[&(&CellFigures, &Steady)]| {
-            let mut names: Vec<&str> = cells
-                .iter()
-                .filter_map(|(cell, _)| Some(words.targets.get(cell.target_index)?.as_str()))
-                .collect();
-            names.dedup();
-            if words.several_targets() { format!(" on {}", list(&names)) } else { String::new() }
-        };
-        let never: Vec<_> = here.iter().filter(|(_, steady)| steady.is_never()).collect();
-        let far = |change: f64| change.max(f64::MIN_POSITIVE).ln().abs();
-        let most = never.iter().filter_map(|(_, steady)| steady.change);
-        let most = most.max_by(|a, b| far(*a).total_cmp(&far(*b)));
-        if let Some(change) = most {
-            let (word, by) = if change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
-            notes.push(format!(
-                "{name}{} were never steady{} (marked ~): throughput {word} by up to {} from the first quarter of a trial \
-                 to its last. Longer trials (--duration) show where it ends.",
-                on(&never),
-                of_cells(never.len(), here.len()),
-                percent(by)
-            ));
-        }
-        let late: Vec<_> = here.iter().filter(|(_, steady)| steady.is_late()).collect();
-        if !late.is_empty() {
-            notes.push(format!(
-                "{name}{} became steady only after warming up had ended{}: their figures hold the beginning too. Longer \
-                 trials (--duration) make its part smaller.",
-                on(&late),
-                of_cells(late.len(), here.len())
-            ));
-        }
-    }
-    notes
 }

@@ -1,9 +1,10 @@
 //! What is known of a run. Serialised, a [`Summary`] is the JSON report: other programs rely on its members, which
 //! `docs/schema/report.schema.json` describes.
 
-use crate::attribution::{Attribution, Bound};
-use crate::words::Words;
-use kurabe_core::axis::Cell;
+use crate::attribution::{Attribution, Bottleneck};
+use crate::finding::{Limit, Metric, Pair, Section, Statement, Why};
+use crate::labels::Labels;
+use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::Setting;
 use kurabe_core::figure::Figure;
@@ -16,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the JSON report.
-pub const REPORT_VERSION: u32 = 1;
+pub const REPORT_VERSION: u32 = 2;
 
 /// All that a report says of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -52,26 +53,8 @@ pub struct Summary {
     /// The largest relative difference that the baseline may have from itself, over all operations and targets;
     /// `None` where it was not measured.
     pub noise_floor: Option<f64>,
-    /// The same for each target and operation.
-    pub noise_floors: Vec<NoiseFloor>,
-    /// What the tool itself costs per operation of the baseline, in nanoseconds: the largest over the operations.
-    pub overhead_ns_per_op: Option<f64>,
-    /// The same for each operation of the baseline.
-    pub overhead: Vec<Overhead>,
-    /// What was measured, and with what care: the scope of every sentence.
-    pub scope: String,
-    /// What the run says, in a few sentences.
-    pub summary: Vec<String>,
-    /// What it says in particular: one sentence for each pair of levels or targets.
-    pub details: Vec<String>,
-    /// What bound the cells, with the evidence, a sentence for each target, operation and resource; empty where nobody
-    /// looked, as in older runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<String>,
-    /// Which targets' licences restrict publishing these figures, a sentence each.
-    pub publishing: Vec<String>,
-    /// What a reader must know of the run as a whole: cut off, failed cells, engines' notes.
-    pub notes: Vec<String>,
+    /// What the report says, in the order of its sections.
+    pub findings: Vec<Statement>,
     /// How many comparisons were made; the intervals of the verdicts hold together.
     pub comparisons: u32,
     /// The targets.
@@ -79,30 +62,22 @@ pub struct Summary {
     /// One element per cell and operation.
     pub cells: Vec<CellFigures>,
     /// One element per comparison of two cells.
-    pub verdicts: Vec<VerdictRecord>,
-    /// How axes, values, operations and targets are called.
+    pub verdicts: Vec<Verdict>,
+    /// The names of axes, values, operations and targets.
     #[serde(skip)]
-    pub(crate) words: Words,
+    pub(crate) labels: Labels,
 }
 
-/// How far the baseline may be from itself.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NoiseFloor {
-    /// The target's name.
-    pub target: String,
-    /// The operation.
-    pub operation: String,
-    /// The relative difference: 0.03 is 3 %.
-    pub noise_floor: f64,
-}
+impl Summary {
+    /// The findings of a section.
+    pub fn statements(&self, section: Section) -> impl Iterator<Item = &Statement> {
+        self.findings.iter().filter(move |statement| statement.section == section)
+    }
 
-/// What the tool itself costs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Overhead {
-    /// The operation.
-    pub operation: String,
-    /// Wall time per operation, in nanoseconds.
-    pub ns_per_op: f64,
+    /// The sentences of a section.
+    pub fn sentences(&self, section: Section) -> Vec<&str> {
+        self.statements(section).map(|statement| statement.sentence.as_str()).collect()
+    }
 }
 
 /// A target of the run.
@@ -199,10 +174,7 @@ pub struct CellFigures {
     /// Figures that not every trial has: the median of the rounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// The resource that bound it: `client-cpu` (then the figure is a lower bound of the server), `server-cpu`,
-    /// `process-cpu`, `disk`, `network`, `locks`; `none` where nothing was full; `None` where it is not known.
-    pub saturated: Option<String>,
-    /// The same with its evidence; absent where nobody looked, as in older runs.
+    /// The bottleneck, with its evidence; absent where nobody looked, as in older runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
     /// What was seen in each round with figures, in order; without the time axis, which stands in the run file.
@@ -223,8 +195,10 @@ pub struct CellFigures {
     pub stored_bytes: Option<u64>,
     /// Whether it is the baseline's repeat (A/A).
     pub baseline_repeat: bool,
-    /// What verdicts compare, by round; higher is better: transactions per second, or in an open loop, where the rate
-    /// is given, the reciprocal of the 99th percentile of response times.
+    /// What verdicts compare.
+    pub metric: Metric,
+    /// The same by round, higher is better: transactions per second, or the reciprocal of the 99th percentile of response
+    /// times.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
     /// Which target, by position.
@@ -244,7 +218,7 @@ pub struct EngineFigure {
     pub total: u64,
     /// For each operation; with those of the warm-up where the counter holds them.
     pub per_operation: f64,
-    /// Its name in the engine's own words; empty where that is withheld.
+    /// Its name in the engine's own labels; empty where that is withheld.
     pub from: String,
     /// How far it reaches.
     pub reach: Reach,
@@ -257,9 +231,9 @@ pub struct SessionShare {
     pub share: f64,
     /// What they were doing.
     pub doing: Doing,
-    /// Their state in the engine's words.
+    /// Their state in the engine's labels.
     pub state: String,
-    /// What they waited for, in the engine's words; empty where for nothing.
+    /// What they waited for, in the engine's labels; empty where for nothing.
     pub event: String,
     /// The statement; empty where at none.
     pub statement: String,
@@ -280,10 +254,27 @@ pub(crate) struct Totals {
     pub(crate) service: Histogram,
 }
 
+impl Totals {
+    /// Transactions per second over all rounds together.
+    pub(crate) fn pooled(&self) -> f64 {
+        self.completed as f64 * 1e9 / (self.elapsed_ns as f64).max(1.0)
+    }
+}
+
 impl CellFigures {
     /// Whether the client was full, so that the server could do more than the figure says.
     pub fn is_lower_bound(&self) -> bool {
-        self.attribution.as_ref().is_some_and(|attribution| attribution.bound_by == Bound::ClientCpu)
+        self.attribution.as_ref().is_some_and(|found| found.bottleneck == Bottleneck::ClientCpu)
+    }
+
+    /// Whether the rate that was given was not kept up in some round: an outcome, and no figure.
+    pub fn is_overloaded(&self) -> bool {
+        self.metric == Metric::ResponseP99 && self.open_loop.is_some_and(|open| !open.kept_up)
+    }
+
+    /// Whether the load generator was so late that response times are its own.
+    pub fn is_generator_late(&self) -> bool {
+        self.metric != Metric::Throughput && self.open_loop.is_some_and(|open| open.generator_is_late())
     }
 }
 
@@ -318,6 +309,16 @@ pub struct OpenFigures {
     pub offered: u64,
     /// Whether the load asked for was served: 99 % of it at least, and nothing dropped.
     pub kept_up: bool,
+}
+
+impl OpenFigures {
+    /// Lateness of the load generator beyond this share of the response time makes it invalid.
+    const LATE: f64 = 0.1;
+
+    /// Whether the load generator was late by more than a tenth of the response time.
+    pub fn generator_is_late(&self) -> bool {
+        self.dispatch_lag_p99_us.is_some_and(|lag| lag > Self::LATE * self.response_us.p99)
+    }
 }
 
 /// A rate with the interval of its median.
@@ -356,26 +357,23 @@ pub struct Verified {
     pub mismatches: u64,
 }
 
-/// What may be said of one cell against another.
+/// One cell against another.
 #[derive(Clone, Debug, Serialize)]
-pub struct VerdictRecord {
-    /// The verdict in words.
-    pub sentence: String,
+pub struct Verdict {
     /// The operation.
     pub operation: String,
-    /// The subject: a level of the axis, or a target.
-    pub a: String,
-    /// What it is compared with.
-    pub b: String,
-    /// What they differ in: an axis, or `target`.
-    pub axis: String,
+    /// What is compared; what the two differ in: an axis, or `target`; and the two sides.
+    #[serde(flatten)]
+    pub pair: Pair,
     /// The target of both, where they differ in an axis.
     pub target: Option<String>,
     /// The values that they share.
     pub at: Cell,
-    /// The subject against the other.
+    /// `a` against `b`.
     pub result: VerdictResult,
-    /// Subject ÷ other, in transactions per second: the geometric mean of the rounds.
+    /// Why they are not compared, where they are not.
+    pub why: Option<Why>,
+    /// `a` ÷ `b`, higher is better: the geometric mean of the rounds.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
@@ -385,16 +383,22 @@ pub struct VerdictRecord {
     pub rounds: u32,
     /// The noise floor that it was held against; `None` where none was measured.
     pub noise_floor: Option<f64>,
-    /// The smallest difference that these rounds could have called one: 0.12 is 12 %.
-    pub detectable: Option<f64>,
+    /// The smallest difference that these rounds could have detected: 0.12 is 12 %.
+    pub smallest_detectable: Option<f64>,
     /// How many comparisons its interval was widened for, so that all hold together.
     pub corrected_for: u32,
-    /// Whether it is called, or its whole interval lies within the margin that matters: further rounds say no more.
-    pub settled: bool,
-    /// About how many more rounds would settle it; `None` where it is settled, or none that can be foreseen would.
+    /// Whether it is called, or its whole interval lies within the margin, or it cannot be compared.
+    pub conclusive: bool,
+    /// About how many more rounds would decide it; `None` where it is conclusive, or none that can be foreseen would.
     pub further_rounds: Option<u32>,
-    /// Why the result is what it is.
-    pub reason: String,
+    /// Whether the client of the faster side was full, so that the ratio is the least.
+    pub lower_bound: bool,
+    /// The value of the chart axis, where there is one.
+    #[serde(skip)]
+    pub(crate) x: Option<AxisValue>,
+    /// What limited the two sides.
+    #[serde(skip)]
+    pub(crate) limits: [Option<Limit>; 2],
 }
 
 /// The subject against the other.
@@ -405,10 +409,10 @@ pub enum VerdictResult {
     Faster,
     /// It is slower by more than noise.
     Slower,
-    /// A difference, if there is one, is smaller than this run could see.
-    Indistinguishable,
-    /// One of them has no figures.
+    /// They are equal to within the margin.
+    NoDifference,
+    /// No difference was detected, and one beyond the margin is not ruled out.
+    Inconclusive,
+    /// They cannot be compared.
     NotComparable,
-    /// One round shows no interval: nothing can be said.
-    Open,
 }

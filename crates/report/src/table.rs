@@ -1,10 +1,10 @@
 //! The figures as a table of texts, for all renderings that show one.
 
-use crate::attribution::{Attribution, Bound, Confidence};
-use crate::format::{capital, figure, list, micros, percent_number, short_figure};
-use crate::summary::{CellFigures, OpenFigures, Rate, Status, Summary};
-use crate::words::OperationWords;
-use kurabe_core::figure::{FIGURES, Unit};
+use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::format::{capital, figure, list, micros, short_figure, value_of};
+use crate::labels::OperationLabels;
+use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Summary};
+use kurabe_core::figure::{FIGURES, HITS_TOLD, Unit};
 use kurabe_core::units;
 
 /// A table of one operation.
@@ -29,9 +29,9 @@ pub(crate) struct Column {
 /// The cells that have figures, one table for each operation. Repeats of the baseline are left out: they are the
 /// noise floor.
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
-    let words = &summary.words;
+    let labels = &summary.labels;
     let mut tables = Vec::new();
-    for operation in &words.operations {
+    for operation in &labels.operations {
         let cells: Vec<&CellFigures> = summary
             .cells
             .iter()
@@ -50,11 +50,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
                 row.push(text(cell));
             }
         };
-        if words.several_targets() {
-            add("target", false, 0, &|cell| words.targets[cell.target_index].clone());
+        if labels.several_targets() {
+            add("target", false, 0, &|cell| labels.targets[cell.target_index].clone());
         }
-        for axis in words.chart_axis().into_iter().chain(words.varying()) {
-            let right = axis.kind != crate::words::Kind::Word;
+        for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
+            let right = axis.kind != crate::labels::Kind::Word;
             add(&axis.name, right, 0, &|cell| axis.show_of(&cell.axes));
         }
         add("ops/s", true, 0, &|cell| {
@@ -68,9 +68,15 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the times of the first columns are response times, and service times stand beside them.
         let time = |cell: &CellFigures| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
-        add("p50", true, 1, &|cell| time(cell).map_or_else(dash, |l| micros(l.p50)));
-        add("p99", true, if open { 0 } else { 2 }, &|cell| time(cell).map_or_else(dash, |l| micros(l.p99)));
-        add("max", true, 5, &|cell| time(cell).map_or_else(dash, |l| micros(l.max)));
+        // A backlog grows with the trial, and a late generator's times are its own: neither is a figure.
+        let shown = |cell: &CellFigures, of: fn(&Latency) -> f64| match time(cell) {
+            _ if cell.is_overloaded() => "overloaded".to_owned(),
+            _ if cell.is_generator_late() => "invalid".to_owned(),
+            time => time.map_or_else(dash, |latency| micros(of(&latency))),
+        };
+        add("p50", true, 1, &|cell| shown(cell, |latency| latency.p50));
+        add("p99", true, if open { 0 } else { 2 }, &|cell| shown(cell, |latency| latency.p99));
+        add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
         if open {
             let of = |cell: &CellFigures, show: &dyn Fn(&OpenFigures) -> String| {
                 cell.open_loop.as_ref().map_or_else(dash, show)
@@ -82,7 +88,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
         }
         if cells.iter().any(|cell| cell.attribution.is_some()) {
-            add("bound by", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bound_by));
+            add("bottleneck", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bottleneck));
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         // What a client saves may cost the server more: both stand side by side.
@@ -97,8 +103,8 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
 }
 
 /// The figures that not every cell has, where any has some, and what each of them is.
-fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -> Option<Table> {
-    let words = &summary.words;
+fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Table> {
+    let labels = &summary.labels;
     let cells: Vec<&CellFigures> = cells.iter().copied().filter(|cell| !cell.figures.is_empty()).collect();
     let has = |name: &str| cells.iter().any(|cell| cell.figures.iter().any(|figure| figure.name == name));
     let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).filter(|name| has(name)).collect();
@@ -111,32 +117,28 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
     if names.is_empty() {
         return None;
     }
-    let axes: Vec<_> = words.chart_axis().into_iter().chain(words.varying()).collect();
+    let axes: Vec<_> = labels.chart_axis().into_iter().chain(labels.varying()).collect();
     let target =
-        words.several_targets().then(|| Column { head: "target".to_owned(), right: false, spare: 0 });
+        labels.several_targets().then(|| Column { head: "target".to_owned(), right: false, spare: 0 });
     let places = axes.iter().map(|axis| Column {
         head: axis.name.clone(),
-        right: axis.kind != crate::words::Kind::Word,
+        right: axis.kind != crate::labels::Kind::Word,
         spare: 0,
     });
-    let figures = names.iter().map(|name| Column { head: (*name).to_owned(), right: true, spare: 0 });
+    let figures =
+        names.iter().map(|name| Column { head: shown_name(name).to_owned(), right: true, spare: 0 });
     let row = |cell: &CellFigures| {
-        let target = words.several_targets().then(|| words.targets[cell.target_index].clone());
+        let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
         let places = axes.iter().map(|axis| axis.show_of(&cell.axes));
         let value = |name: &&str| {
             let figure = cell.figures.iter().find(|figure| figure.name == **name);
-            figure.map_or_else(dash, |figure| match figure.unit {
-                Unit::Nanoseconds => micros(figure.value / 1e3),
-                Unit::Bytes => bytes(figure.value),
-                Unit::Count => short_figure(figure.value),
-                Unit::Share => format!("{} %", percent_number(figure.value)),
-            })
+            figure.map_or_else(dash, |figure| value_of(figure.unit, figure.value))
         };
         target.into_iter().chain(places).chain(names.iter().map(value)).collect()
     };
     let about: Vec<String> = known
         .iter()
-        .filter_map(|name| Some(format!("{name}: {}", kurabe_core::figure::about(name)?)))
+        .filter_map(|name| Some(format!("{}: {}", shown_name(name), kurabe_core::figure::about(name)?)))
         .collect();
     Some(Table {
         operation: operation.name.clone(),
@@ -153,7 +155,7 @@ fn more(summary: &Summary, operation: &OperationWords, cells: &[&CellFigures]) -
 impl Table {
     /// Its heading: `Reads`; `Reads, more closely`.
     pub fn title(&self, summary: &Summary) -> String {
-        let plural = capital(&summary.words.plural(&self.operation));
+        let plural = capital(&summary.labels.plural(&self.operation));
         match (self.legend.is_some(), self.means) {
             (false, _) => plural,
             (true, true) => format!("{plural}, more closely: means per request"),
@@ -162,10 +164,9 @@ impl Table {
     }
 }
 
-/// A size, which a difference may have below nothing.
-fn bytes(value: f64) -> String {
-    let sign = if value <= -1.0 { "−" } else { "" };
-    format!("{sign}{}", units::size(value.abs().round() as u64))
+/// The name of a metric as a column shows it.
+fn shown_name(name: &str) -> &str {
+    if name == HITS_TOLD { "server-reported" } else { name }
 }
 
 fn dash() -> String {
@@ -173,13 +174,13 @@ fn dash() -> String {
 }
 
 /// `server CPU`; `disk?` where that is the likeliest and not certain.
-fn bound_by(attribution: &Attribution) -> String {
-    let doubt = match attribution.bound_by {
-        Bound::NotKnown | Bound::Load => "",
+fn bottleneck(attribution: &Attribution) -> String {
+    let doubt = match attribution.bottleneck {
+        Bottleneck::Unknown | Bottleneck::Load => "",
         _ if attribution.confidence == Confidence::Low => "?",
         _ => "",
     };
-    format!("{}{doubt}", attribution.bound_by.word())
+    format!("{}{doubt}", attribution.bottleneck.word())
 }
 
 /// `12.1k – 12.6k`.
@@ -192,9 +193,9 @@ pub(crate) fn interval(rate: &Rate) -> String {
 
 /// The axes that do not vary, with their value: they stand above the table.
 pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
-    let words = &summary.words;
-    let shown = words.chart_axis().map(|axis| axis.name.clone());
-    words
+    let labels = &summary.labels;
+    let shown = labels.chart_axis().map(|axis| axis.name.clone());
+    labels
         .axes
         .iter()
         .filter(|axis| !axis.varies() && Some(&axis.name) != shown.as_ref())
@@ -238,8 +239,8 @@ pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
 
 /// One entry where the cells are a product of axis values, else one for each of them.
 fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
-    let words = &summary.words;
-    let axes = || words.chart_axis().into_iter().chain(words.varying()).filter(|axis| axis.varies());
+    let labels = &summary.labels;
+    let axes = || labels.chart_axis().into_iter().chain(labels.varying()).filter(|axis| axis.varies());
     let mut size = 1;
     let mut places = Vec::new();
     for axis in axes() {
@@ -258,7 +259,7 @@ fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
             _ => {}
         }
     }
-    let operations: Vec<&str> = words
+    let operations: Vec<&str> = labels
         .operations
         .iter()
         .map(|operation| operation.name.as_str())
@@ -272,9 +273,9 @@ fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
         places.push("repeated".to_owned());
     }
     vec![Lacking {
-        target: words.targets[first.target_index].clone(),
+        target: labels.targets[first.target_index].clone(),
         place: places.join(", "),
-        operations: operations.iter().map(|name| words.plural(name)).collect(),
+        operations: operations.iter().map(|name| labels.plural(name)).collect(),
         status: first.status,
         reason: first.reason.clone().unwrap_or_default(),
     }]

@@ -1,8 +1,8 @@
-//! The report for a terminal: tables, what has no figures, verdicts, and what they rest on.
+//! The report for a terminal: tables, what has no figures, and findings.
 
 use crate::engine;
-use crate::format::{GLUE, command_line, glued, list, moment, nanos, percent};
-use crate::proof;
+use crate::finding::Section;
+use crate::format::{GLUE, command_line, glued, list, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
@@ -32,47 +32,31 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     if let Some(question) = &summary.question {
         page.paragraph(question, 0);
     }
-    page.publishing(&summary.publishing);
+    page.publishing(&summary.sentences(Section::Publishing));
     page.gap();
     let fixed = fixed_axes(summary);
     for table in tables(summary) {
         page.table(&table, &fixed, summary);
     }
-    for said in engine::tables(summary, !options.details) {
-        page.heading(&said.title);
-        page.paragraph(&said.legend, 0);
-        page.grid(&said.table);
+    for titled in engine::tables(summary, !options.details) {
+        page.heading(&titled.title);
+        page.paragraph(&titled.legend, 0);
+        page.grid(&titled.table);
         page.gap();
     }
     page.lacking(summary);
-    page.heading("Verdict");
-    for sentence in &summary.summary {
-        page.item(sentence);
+    page.section("Verdict", summary.sentences(Section::Verdict));
+    page.section("Bottlenecks", summary.sentences(Section::Bottleneck));
+    if options.details {
+        page.section("In detail", summary.sentences(Section::Detail));
+        page.section("Not reported by the server", summary.sentences(Section::NotReported));
     }
-    if !summary.bounds.is_empty() {
-        page.gap();
-        page.heading("What bound it");
-        for sentence in &summary.bounds {
-            page.item(sentence);
-        }
+    page.section("Cautions", summary.sentences(Section::Caution));
+    page.heading("Basis");
+    for sentence in summary.sentences(Section::Basis) {
+        page.paragraph(sentence, 0);
     }
-    if options.details && !summary.details.is_empty() {
-        page.gap();
-        page.heading("In particular");
-        for sentence in &summary.details {
-            page.item(sentence);
-        }
-    }
-    let untold = engine::untold(summary);
-    if options.details && !untold.is_empty() {
-        page.gap();
-        page.heading("What the server does not tell");
-        for sentence in &untold {
-            page.item(sentence);
-        }
-    }
-    page.gap();
-    page.trust(summary);
+    page.origin(summary);
     page.text
 }
 
@@ -116,13 +100,25 @@ impl Page {
     }
 
     /// What licences say of publishing: where it cannot be overlooked.
-    pub fn publishing(&mut self, sentences: &[String]) {
+    pub fn publishing(&mut self, sentences: &[&str]) {
         for sentence in sentences {
             for part in wrap(sentence, self.width) {
                 let part = self.styled(&part, "33");
                 self.line(&part);
             }
         }
+    }
+
+    /// A heading with an item for each sentence; nothing where there is none.
+    fn section(&mut self, heading: &str, sentences: Vec<&str>) {
+        if sentences.is_empty() {
+            return;
+        }
+        self.heading(heading);
+        for sentence in sentences {
+            self.item(sentence);
+        }
+        self.gap();
     }
 
     pub fn item(&mut self, text: &str) {
@@ -133,10 +129,10 @@ impl Page {
     }
 
     fn table(&mut self, table: &Table, fixed: &[String], summary: &Summary) {
-        let words = &summary.words;
-        let rounds = crate::phrase::rounds(summary.rounds);
+        let labels = &summary.labels;
+        let rounds = crate::template::rounds(summary.rounds);
         let target =
-            if words.several_targets() { String::new() } else { format!(" on {}", words.targets.join("")) };
+            if labels.several_targets() { String::new() } else { format!(" on {}", labels.targets.join("")) };
         self.heading(&format!("{}{target}, {rounds}", table.title(summary)));
         match &table.legend {
             None if fixed.is_empty() => {}
@@ -192,15 +188,8 @@ impl Page {
         self.gap();
     }
 
-    fn trust(&mut self, summary: &Summary) {
-        self.heading("What this rests on");
-        self.paragraph(&summary.scope, 0);
-        for note in trust(summary) {
-            self.paragraph(&note, 0);
-        }
-        for note in &summary.notes {
-            self.item(note);
-        }
+    /// Where the run was made, and how to repeat it.
+    fn origin(&mut self, summary: &Summary) {
         let machine = &summary.machine;
         let memory = if machine.memory_bytes == 0 {
             String::new()
@@ -208,7 +197,7 @@ impl Page {
             format!(", {}", units::size(machine.memory_bytes))
         };
         self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system), 0);
-        let began = moment(summary.began);
+        let began = timestamp(summary.began);
         self.paragraph(
             &format!(
                 "Kurabe {}, {began}, seed {}: {}",
@@ -219,57 +208,6 @@ impl Page {
             0,
         );
     }
-}
-
-/// Noise floor, overhead, cost of the checks and durability, a sentence each.
-pub(crate) fn trust(summary: &Summary) -> Vec<String> {
-    let words = &summary.words;
-    let mut all = Vec::new();
-    all.push(match summary.noise_floor {
-        Some(floor) => {
-            let of_each: Vec<String> = summary
-                .noise_floors
-                .iter()
-                .map(|floor| {
-                    let name = summary.targets.iter().position(|target| target.name == floor.target);
-                    let name =
-                        name.and_then(|index| words.targets.get(index)).filter(|_| words.several_targets());
-                    let name = name.map_or_else(String::new, |name| format!(" on {name}"));
-                    format!("{}{name} {}", words.plural(&floor.operation), percent(floor.noise_floor))
-                })
-                .collect();
-            format!(
-                "Noise floor: the baseline, measured twice in each round, may differ from itself by {} ({}).",
-                percent(floor),
-                of_each.join(", ")
-            )
-        }
-        None => "Noise floor: not measured (it takes a repeated baseline and two rounds).".to_owned(),
-    });
-    if !summary.overhead.is_empty() {
-        let each: Vec<String> =
-            summary.overhead.iter().map(|o| format!("{} per {}", nanos(o.ns_per_op), o.operation)).collect();
-        all.push(format!(
-            "The tool itself costs {} (baseline, measured on a target that answers at once).",
-            list(&each)
-        ));
-    }
-    let share = summary.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp);
-    let checked = proof::clause(summary);
-    let cost = share.map_or_else(String::new, |share| {
-        format!("; checking took at most {} of the client's CPU", percent(share))
-    });
-    all.push(format!("{checked}{cost}."));
-    for (target, name) in summary.targets.iter().zip(&words.targets) {
-        let settings: Vec<String> =
-            target.durability_settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let settings =
-            if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
-        let class = crate::phrase::class_name(target.durability);
-        let version = if target.version.is_empty() { String::new() } else { format!(" {}", target.version) };
-        all.push(format!("Durability of {name}{version}: {class}: {}{settings}.", target.durability_promise));
-    }
-    all
 }
 
 /// Which columns fit: the most dispensable go first.
@@ -310,7 +248,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Breaks a text into lines of at most `width` columns, between words only.
+/// Breaks a text into lines of at most `width` columns, between labels only.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -1,7 +1,8 @@
 //! What is shown of a run: all of it, or without some targets, or without the engines' names.
 
 use crate::analysis::analyse;
-use crate::disguise::Disguise;
+use crate::anonymise::Anonymiser;
+use crate::finding::{Finding, Section, Statement};
 use crate::leave_out::{means, without};
 use crate::summary::Summary;
 use kurabe_core::experiment::ExperimentInfo;
@@ -34,7 +35,7 @@ impl View {
     pub fn analyse(&self, run: &Run, info: Option<&ExperimentInfo>) -> Result<Summary> {
         self.known(&[run])?;
         let (shown, gone) = self.fewer(run)?;
-        let shown = if self.anonymise { Cow::Owned(Disguise::of([&*shown]).run(&shown)) } else { shown };
+        let shown = if self.anonymise { Cow::Owned(Anonymiser::of([&*shown]).run(&shown)) } else { shown };
         Ok(summary(run, &shown, gone, info))
     }
 
@@ -51,8 +52,8 @@ impl View {
         let [first, second] = runs;
         let ((mut a, a_gone), (mut b, b_gone)) = (self.fewer(first)?, self.fewer(second)?);
         if self.anonymise {
-            let disguise = Disguise::of([&*a, &*b]);
-            (a, b) = (Cow::Owned(disguise.run(&a)), Cow::Owned(disguise.run(&b)));
+            let anonymiser = Anonymiser::of([&*a, &*b]);
+            (a, b) = (Cow::Owned(anonymiser.run(&a)), Cow::Owned(anonymiser.run(&b)));
         }
         Ok((summary(first, &a, a_gone, infos[0]), summary(second, &b, b_gone, infos[1])))
     }
@@ -101,18 +102,15 @@ impl View {
 fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>) -> Summary {
     let mut summary = analyse(shown, info);
     if gone > 0 {
-        let targets = if gone == 1 {
-            "1 target of this run is".to_owned()
-        } else {
-            format!("{gone} targets of this run are")
-        };
         let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.repeat);
-        let floor = if has_floor(whole) && !has_floor(shown) {
-            "; the cell that was measured twice in each round was one of theirs, so that no noise floor is known here"
-        } else {
-            ""
+        let noise_floor_lost = has_floor(whole) && !has_floor(shown);
+        let left_out = Finding::LeftOut { targets: gone as u32, noise_floor_lost };
+        // First among the cautions.
+        let caution = |statement: &Statement| {
+            matches!(statement.section, Section::Caution | Section::NotReported | Section::Basis)
         };
-        summary.notes.insert(0, format!("{targets} left out of this report{floor}."));
+        let at = summary.findings.iter().position(caution).unwrap_or(summary.findings.len());
+        summary.findings.insert(at, left_out.state(Section::Caution, &summary.labels));
     }
     summary
 }

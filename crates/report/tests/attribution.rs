@@ -8,9 +8,10 @@ use common::{INFO, Pattern, Scenario, bound, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::witness::{Doing, EngineWaits, WaitGroup};
-use kurabe_report::attribution::{Attribution, Bound, Confidence, of_trial};
+use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, of_trial};
+use kurabe_report::finding::{Section, Why};
 use kurabe_report::summary::VerdictResult;
-use kurabe_report::{View, analyse, csv, html, json, markdown, terminal};
+use kurabe_report::{View, analyse, compare, csv, html, json, markdown, terminal};
 
 fn measured() -> Measurement {
     let run = Scenario::default().run();
@@ -120,14 +121,14 @@ fn server(seen: &mut Observation) -> &mut kurabe_core::observation::ProcessUse {
 #[test]
 fn each_pattern_is_named_with_high_confidence() {
     for (pattern, bound) in [
-        (Pattern::ClientFull, Bound::ClientCpu),
-        (Pattern::ServerThreadFull, Bound::ServerCpu),
-        (Pattern::Disk, Bound::Disk),
-        (Pattern::RoundTrip, Bound::Latency),
-        (Pattern::InClient, Bound::ProcessCpu),
+        (Pattern::ClientFull, Bottleneck::ClientCpu),
+        (Pattern::ServerThreadFull, Bottleneck::ServerCpu),
+        (Pattern::Disk, Bottleneck::Disk),
+        (Pattern::RoundTrip, Bottleneck::Latency),
+        (Pattern::InClient, Bottleneck::ProcessCpu),
     ] {
         let found = plain(pattern);
-        assert_eq!((found.bound_by, found.confidence), (bound, Confidence::High), "{pattern:?}: {found:?}");
+        assert_eq!((found.bottleneck, found.confidence), (bound, Confidence::High), "{pattern:?}: {found:?}");
         assert!(!found.evidence.is_empty() && !found.evidence.contains("secretserver"), "{}", found.evidence);
     }
 }
@@ -140,16 +141,16 @@ fn nobody_looked_and_nothing_is_said() {
 #[test]
 fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
     let found = plain(Pattern::Unseen);
-    assert_eq!((found.bound_by, found.split), (Bound::NotKnown, None));
+    assert_eq!((found.bottleneck, found.split), (Bottleneck::Unknown, None));
     assert!(found.evidence.contains("another host"), "{}", found.evidence);
     let found = attributed(Pattern::Unseen, |seen, _| seen.client.cpu_ns = 970_000_000);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ClientCpu, Confidence::High));
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High));
 }
 
 #[test]
 fn a_single_threaded_server_is_full_although_half_the_machine_is_idle() {
     let found = attributed(Pattern::ServerThreadFull, |_, measured| measured.clients = 8);
-    assert_eq!(found.bound_by, Bound::ServerCpu);
+    assert_eq!(found.bottleneck, Bottleneck::ServerCpu);
     assert!(found.evidence.contains("one thread of the server"), "{}", found.evidence);
 }
 
@@ -160,7 +161,7 @@ fn a_server_that_has_used_up_its_control_groups_share_is_full() {
         (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
         quiet(seen);
     });
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High));
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High));
     assert!(found.evidence.contains("control group"), "{}", found.evidence);
 }
 
@@ -181,21 +182,21 @@ fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
 #[test]
 fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
     let found = shared(990, 400_000_000, 1_560_000_000);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     let found = shared(990, 800_000_000, 1_160_000_000);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
     let found = shared(990, 1_500_000_000, 460_000_000);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ClientCpu, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
 }
 
 #[test]
 fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
     let found = shared(850, 350_000_000, 1_300_000_000);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
     let found = shared(850, 750_000_000, 900_000_000);
-    assert_ne!(found.bound_by, Bound::ServerCpu, "{found:?}");
+    assert_ne!(found.bottleneck, Bottleneck::ServerCpu, "{found:?}");
 }
 
 #[test]
@@ -209,7 +210,7 @@ fn a_server_pinned_apart_is_full_when_its_processor_is() {
         server.cpu_ns = 960_000_000;
         server.busiest[0].cpu_ns = 200_000_000;
     });
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
 }
 
 #[test]
@@ -220,7 +221,7 @@ fn a_database_in_the_client_makes_no_round_trips() {
         seen.samples_taken = 3;
         measured.completed = 1_000;
     });
-    assert_eq!(found.bound_by, Bound::Latency, "{found:?}");
+    assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
     assert!(
         found.evidence.contains("of an operation of") && !found.evidence.contains("round trip"),
         "{found:?}"
@@ -247,29 +248,29 @@ fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
 #[test]
 fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
     let found = attributed(Pattern::RoundTrip, on_another_machine);
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("the server used") && !found.evidence.contains("share"), "{found:?}");
-    // Who else works on the server's machine makes a trial suspect as well as who works on the client's.
+    // Who else works on the server's machine makes a trial disturbed as well as who works on the client's.
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         on_another_machine(seen, measured);
         seen.server_host.as_mut().unwrap().cpus[0].busy_ns = 1_160_000_000;
     });
     assert_eq!(found.confidence, Confidence::Low);
-    assert!(found.suspect.unwrap().contains("other processes used 20 %"));
+    assert!(found.disturbed.unwrap().contains("other processes used 20 %"));
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         on_another_machine(seen, measured);
         seen.server_host.as_mut().unwrap().cpus[0].steal_ns = 300_000_000;
     });
-    assert!(found.suspect.unwrap().contains("machine below"));
+    assert!(found.disturbed.unwrap().contains("hypervisor"));
 }
 
 #[test]
-fn others_work_makes_a_trial_suspect_and_takes_the_confidence() {
+fn others_work_makes_a_trial_disturbed_and_takes_the_confidence() {
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].busy_ns += 600_000_000);
     assert_eq!(found.confidence, Confidence::Low);
-    assert!(found.suspect.unwrap().contains("other processes"));
+    assert!(found.disturbed.unwrap().contains("other processes"));
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].steal_ns = 300_000_000);
-    assert!(found.suspect.unwrap().contains("machine below"));
+    assert!(found.disturbed.unwrap().contains("hypervisor"));
 }
 
 #[test]
@@ -286,11 +287,11 @@ fn who_held_the_requests_tells_locks_from_the_way() {
         })
     };
     let found = sleeping(98);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::Low), "{found:?}");
     let found = sleeping(2);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Network, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Network, Confidence::High), "{found:?}");
     let found = sleeping(45);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Latency, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
 }
 
 /// What an engine says whose three clients' sessions did this in so many of ten samples.
@@ -314,7 +315,7 @@ fn said(doing: Doing, event: &str, seen: u64) -> EngineWaits {
     }
 }
 
-/// A trial whose clients slept while the server held their requests, and what the engine says of it.
+/// A trial whose clients slept while the server held their requests, and what the engine reports of it.
 fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
@@ -332,9 +333,9 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
 #[test]
 fn the_engines_own_word_on_locks_is_certain() {
     let found = held(Some(said(Doing::Lock, "Lock: transactionid", 27)), 0.0);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::High));
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
     assert!(
-        found.evidence.contains("the engine says") && found.evidence.contains("90 % of 30"),
+        found.evidence.contains("the engine reports") && found.evidence.contains("90 % of 30"),
         "{}",
         found.evidence
     );
@@ -346,26 +347,26 @@ fn the_engines_own_word_on_locks_is_certain() {
     // Runs of the first version hold no more than this.
     let old = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
     let found = held(Some(old), 0.0);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Locks, Confidence::High));
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
 }
 
 #[test]
 fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_locks() {
-    assert_eq!(held(None, 0.0).bound_by, Bound::Locks);
+    assert_eq!(held(None, 0.0).bottleneck, Bottleneck::Locks);
     let found = held(Some(said(Doing::Other, "Timeout: PgSleep", 29)), 0.0);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Latency, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
     // A few locks among them are not what the clients waited for.
     let found = held(Some(said(Doing::Lock, "Lock: transactionid", 3)), 0.0);
-    assert_eq!(found.bound_by, Bound::Latency, "{found:?}");
+    assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
 }
 
 #[test]
 fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
     let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.0);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Disk, Confidence::Low), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
     let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.4);
-    assert_eq!((found.bound_by, found.confidence), (Bound::Disk, Confidence::High), "{found:?}");
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("IO: WALSync"), "{}", found.evidence);
 }
 
@@ -374,8 +375,8 @@ fn a_database_in_the_client_is_not_what_was_measured_where_the_tool_itself_took_
     let mut measured = measured();
     measured.observed = Some(Box::new(observed(Pattern::InClient, &measured)));
     let own = 0.8 * 1e9 / measured.completed as f64;
-    assert_eq!(of_trial(&measured, Some(own)).unwrap().bound_by, Bound::ClientCpu);
-    assert_eq!(of_trial(&measured, Some(own / 4.0)).unwrap().bound_by, Bound::ProcessCpu);
+    assert_eq!(of_trial(&measured, Some(own)).unwrap().bottleneck, Bottleneck::ClientCpu);
+    assert_eq!(of_trial(&measured, Some(own / 4.0)).unwrap().bottleneck, Bottleneck::ProcessCpu);
 }
 
 #[test]
@@ -388,21 +389,72 @@ fn a_trial_too_short_for_the_counters_is_never_certain() {
         server.cpu_ns /= 20;
         server.busiest[0].cpu_ns /= 20;
     });
-    assert_eq!((found.bound_by, found.confidence), (Bound::ServerCpu, Confidence::Low));
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low));
 }
 
 #[test]
-fn verdicts_name_the_reason_and_a_client_that_was_full_is_not_ranked() {
+fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
     let summary = analyse(&bound(), Some(&INFO));
-    let all = summary.summary.iter().chain(&summary.details).cloned().collect::<Vec<_>>().join("\n");
-    assert!(all.contains("because PostgreSQL's server CPU was full; the client was at 30 %"), "{all}");
-    assert!(all.contains("because PostgreSQL waited for storage"), "{all}");
-    assert!(all.contains("memcached is not ranked"), "{all}");
+    let all: Vec<&str> =
+        [Section::Verdict, Section::Detail].into_iter().flat_map(|s| summary.sentences(s)).collect();
+    let has = |text: &str| assert!(all.iter().any(|sentence| sentence.contains(text)), "{text}: {all:#?}");
+    has("PostgreSQL's bottleneck is the server's CPU");
+    has("PostgreSQL's bottleneck is storage");
+    has("Writes are fastest on memcached at every payload tested: at least 2.7 times as fast");
+    has("Reads on SQLite and memcached are faster than on PostgreSQL");
+    has("the client was full on memcached, so its figure is a lower bound");
     for verdict in &summary.verdicts {
-        let loser_is_memcached = verdict.b == "memcached" && verdict.result == VerdictResult::Faster
-            || verdict.a == "memcached" && verdict.result == VerdictResult::Slower;
-        assert!(!loser_is_memcached, "{}", verdict.sentence);
+        let loser_is_memcached = verdict.pair.b == "memcached" && verdict.result == VerdictResult::Faster
+            || verdict.pair.a == "memcached" && verdict.result == VerdictResult::Slower;
+        assert!(!loser_is_memcached, "{verdict:?}");
     }
+}
+
+#[test]
+fn two_runs_whose_clients_were_full_are_not_compared() {
+    let first = bound();
+    let mut second = bound();
+    for trial in &mut second.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.elapsed_ns *= 2;
+    }
+    let [a, b] = [&first, &second].map(|run| analyse(run, Some(&INFO)));
+    let compared = compare::compare(&a, &b);
+    for row in &compared.rows {
+        let full = row.target == "memcached";
+        let expected = if full { VerdictResult::NotComparable } else { VerdictResult::Slower };
+        assert_eq!(
+            (row.result, matches!(row.why, Some(Why::ClientBound { .. }))),
+            (expected, full),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn work_that_was_kept_from_the_processor_is_no_bottleneck_of_the_cpu() {
+    // At work for 8 % of the time and ready for 80 %, on processors that others had.
+    let found = attributed(Pattern::InClient, |seen, _| {
+        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
+        seen.client.busiest[0].cpu_ns = seen.client.cpu_ns;
+        seen.client.queue_ns = Some(seen.wall_ns / 100 * 80);
+    });
+    assert_eq!(found.bottleneck, Bottleneck::Unknown, "{found:?}");
+    assert_eq!(found.ground, None);
+}
+
+#[test]
+fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
+    let found = attributed(Pattern::RoundTrip, |seen, _| {
+        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
+        seen.client.queue_ns = Some(seen.wall_ns / 100 * 45);
+        let server = server(seen);
+        (server.cpu_ns, server.busiest[0].cpu_ns) = (90_000_000, 90_000_000);
+        (server.queue_ns, server.written_bytes) = (Some(300_000_000), Some(9_000));
+        seen.waits = Some(said(Doing::Log, "IO: WALSync", 23));
+    });
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
+    assert!(found.ground.unwrap().share >= 0.5 && found.evidence.contains("WALSync"), "{found:?}");
 }
 
 #[test]
@@ -410,13 +462,13 @@ fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
     let summary = analyse(&bound(), Some(&INFO));
     let options = terminal::Options { width: 200, ..terminal::Options::default() };
     for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
-        assert!(text.contains("≥ ") && text.contains("bound by") && text.contains("client CPU"), "{text}");
-        assert!(text.contains("What bound it") && text.contains("lower bound"), "{text}");
+        assert!(text.contains("≥ ") && text.contains("bottleneck") && text.contains("client CPU"), "{text}");
+        assert!(text.contains("Bottlenecks") && text.contains("lower bound"), "{text}");
     }
     let page = html::render(&summary, &html::Options::default());
     assert!(page.contains("a lower bound") && page.contains("class=\"bar least\""));
     assert!(csv::render(&summary).contains(",client-cpu,"));
-    assert!(json::render(&summary).contains("\"saturated\": \"disk\""));
+    assert!(json::render(&summary).contains("\"bottleneck\": \"disk\""));
 }
 
 #[test]
@@ -445,6 +497,6 @@ fn a_cell_is_what_most_of_its_trials_say() {
     let summary = analyse(&run, Some(&INFO));
     let cell = summary.cells.iter().find(|cell| cell.target == "sqlite" && cell.operation == "read").unwrap();
     let found = cell.attribution.as_ref().unwrap();
-    assert_eq!((found.bound_by, found.trials, found.of_trials), (Bound::ProcessCpu, 3, 5));
+    assert_eq!((found.bottleneck, found.trials, found.of_trials), (Bottleneck::ProcessCpu, 3, 5));
     assert_eq!(found.confidence, Confidence::Low);
 }

@@ -6,9 +6,10 @@ mod common;
 
 use common::{At, Scenario};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::figure::{Figure, Unit};
 use kurabe_core::run::{Outcome, Run};
+use kurabe_report::finding::{Finding, Section};
 use kurabe_report::{analyse, csv, json, markdown, terminal};
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -31,6 +32,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 10_000, writes: false }],
     chart_axis: "clients",
+    answer: Answer::Cost("connection"),
     published: Some("connection_cost"),
 };
 
@@ -77,9 +79,39 @@ fn as_published(at: At<'_>) -> f64 {
 }
 
 #[test]
+fn the_first_finding_says_what_a_new_connection_costs() {
+    let summary = analyse(&run(twelve_times), Some(&INFO));
+    let told = summary.sentences(Section::Verdict);
+    assert!(told[0].starts_with("Connection per-request costs 917 µs (9"), "{told:?}");
+    assert!(
+        told[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
+        "{told:?}"
+    );
+    let Finding::Cost { cost_us, factor, .. } = &summary.statements(Section::Verdict).next().unwrap().finding
+    else {
+        panic!("{told:?}")
+    };
+    // 1 ms less a twelfth.
+    let (low, high) = (cost_us.low.unwrap(), cost_us.high.unwrap());
+    assert!(low < 916.67 && 916.67 < high && high - low < 5.0, "{cost_us:?}");
+    assert!(factor.low < 12.0 && 12.0 < factor.high, "{factor:?}");
+}
+
+#[test]
+fn a_cost_that_was_not_called_is_no_cost() {
+    fn same(_: At<'_>) -> f64 {
+        5_000.0
+    }
+    let told = analyse(&run(same), Some(&INFO));
+    let told = told.sentences(Section::Verdict);
+    assert!(!told.iter().any(|sentence| sentence.contains("costs")), "{told:?}");
+    assert!(told.iter().any(|sentence| sentence.contains("differ by less than")), "{told:?}");
+}
+
+#[test]
 fn another_factor_than_the_published_one_is_told_with_the_application_that_would_have_it() {
-    let summary = analyse(&run(twelve_times), Some(&INFO)).summary;
-    let told = summary.last().unwrap();
+    let summary = analyse(&run(twelve_times), Some(&INFO));
+    let told = *summary.sentences(Section::Verdict).last().unwrap();
     assert!(
         told.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
         "{told}"
@@ -92,11 +124,9 @@ fn another_factor_than_the_published_one_is_told_with_the_application_that_would
 
 #[test]
 fn the_published_factor_is_recognised() {
-    let summary = analyse(&run(as_published), Some(&INFO)).summary;
-    assert!(
-        summary.last().unwrap().ends_with("2.5 times as fast on PostgreSQL, which is the published shape."),
-        "{summary:?}"
-    );
+    let summary = analyse(&run(as_published), Some(&INFO));
+    let told = *summary.sentences(Section::Verdict).last().unwrap();
+    assert!(told.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{told}");
 }
 
 #[test]
@@ -128,5 +158,6 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
     }
     assert!(markdown::render(&summary).contains("## Reads, more closely"));
     assert!(json::render(&summary).contains("a figure of tomorrow"));
-    assert_eq!(csv::render(&summary).lines().next(), csv::render(&plain).lines().next());
+    let heads = [&summary, &plain].map(|summary| csv::render(summary).lines().next().unwrap().to_owned());
+    assert_eq!(heads[0], format!("{},close (ns),connect (ns),a figure of tomorrow (bytes)", heads[1]));
 }

@@ -68,7 +68,7 @@ fn every_tag_is_closed() {
 #[test]
 fn published_figures_stand_beside_their_faults() {
     let page = page(&Scenario::default().run());
-    assert!(page.contains("class=\"ghost\"") && page.contains("mysql longblob"));
+    assert!(page.contains("class=\"reference\"") && page.contains("mysql longblob"));
     for part in
         ["about 2007", "every read size read the same rows", "at 1\u{a0}kB it stored nothing", "one run"]
     {

@@ -4,11 +4,13 @@
 
 mod common;
 
-use common::{INFO, Scenario, bound, open_loop, troubled};
+use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
+use common::{At, INFO, Pattern, Scenario, bound, observed, open_loop, troubled};
 use kurabe_core::figure::{Figure, HIT_RATIO, Unit};
-use kurabe_core::run::{Outcome, PublishingClause};
-use kurabe_report::{analyse, json};
+use kurabe_core::run::{Outcome, PublishingClause, Resumption, Until};
+use kurabe_report::{View, analyse, json};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 fn validator() -> jsonschema::Validator {
     let schema: Value =
@@ -40,8 +42,74 @@ fn reports() -> Vec<Value> {
         }
         run
     };
+    let without_baseline = {
+        let mut run = Scenario {
+            payloads: vec![1_000],
+            layouts: vec!["blob"],
+            compress: vec!["none"],
+            ..Scenario::default()
+        }
+        .run();
+        run.header.cells[1].repeat = false;
+        run.header.cells[1].axes = kurabe_core::axis::Cell::default();
+        run.trials.retain(|trial| trial.cell == 1);
+        run
+    };
+    let again = {
+        // Trials that were disturbed, made again, and never steady, or late; of targets that are not told apart.
+        let targets = vec!["sqlite", "postgres", "memcached"];
+        let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
+        let mut run = Scenario { targets, rate, noise: 0.08, ..Scenario::default() }.run();
+        for trial in &mut run.trials {
+            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+            let falls = trial.operation == "write";
+            let early = |n: u64| if n < 6 { 500 } else { 1_000 + n % 2 };
+            measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { early(n) }).collect();
+            let mut seen = observed(Pattern::RoundTrip, measured);
+            seen.host.cpus[0].steal_ns = 300_000_000;
+            measured.observed = Some(Box::new(seen));
+        }
+        run.trials[0].again = Some("other processes used 40 %".to_owned());
+        run
+    };
+    let equal = {
+        let mut run = Scenario { payloads: vec![1_000], layouts: vec!["blob"], ..Scenario::default() }.run();
+        run.header.spec.until = Some(Until { margin: 0.9, max_rounds: 9, budget_ns: None });
+        run
+    };
+    let uneven = {
+        let targets = vec!["sqlite", "postgres", "memcached"];
+        let rate = |at: At<'_>| if at.target == "memcached" { 1_000.0 } else { 10_000.0 };
+        Scenario { targets, rate, ..Scenario::default() }.run()
+    };
+    let late = {
+        let mut run = open_loop();
+        for trial in &mut run.trials {
+            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+            let open = measured.open.as_mut().unwrap();
+            (0..900).for_each(|_| open.lag.record(90_000_000));
+        }
+        run
+    };
+    let unfinished = {
+        let mut run = Scenario::default().run();
+        run.end = None;
+        run
+    };
+    let resumed = {
+        let mut run = Scenario::default().run();
+        let (machine, targets) = (run.header.machine.clone(), run.header.targets.clone());
+        let kurabe = "0.3.0".to_owned();
+        run.resumptions =
+            vec![Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets }];
+        let Outcome::Measured(measured) = &mut run.trials[0].outcome else { panic!("it was measured") };
+        measured.exhausted = Some(100);
+        run
+    };
     let runs = [
         restricted,
+        resumed,
+        unfinished,
         cached,
         Scenario::default().run(),
         Scenario { rounds: 1, ..Scenario::default() }.run(),
@@ -49,9 +117,22 @@ fn reports() -> Vec<Value> {
         open_loop(),
         bound(),
         empty,
+        again,
+        equal,
+        uneven,
+        late,
+        without_baseline,
+    ];
+    let left_out = View { leave_out: vec!["sqlite".to_owned()], ..View::default() };
+    let others = [
+        left_out.analyse(&troubled(), Some(&INFO)).unwrap(),
+        analyse(&webapp(), Some(&WEBAPP)),
+        analyse(&footprint(), Some(&FOOTPRINT)),
+        analyse(&cache_aside(), Some(&CACHE_ASIDE)),
     ];
     runs.iter()
         .flat_map(|run| [analyse(run, Some(&INFO)), analyse(run, None)])
+        .chain(others)
         .map(|summary| serde_json::from_str(&json::render(&summary)).unwrap())
         .collect()
 }
@@ -77,7 +158,12 @@ fn the_schema_names_every_member_that_is_reported() {
     hold(
         &validator,
         &bound,
-        &["/cells/0/attribution", "/cells/0/attribution/split", "/cells/0/observed/0/host/cpus/0"],
+        &[
+            "/cells/0/attribution",
+            "/cells/0/attribution/split",
+            "/cells/0/attribution/ground",
+            "/cells/0/observed/0/host/cpus/0",
+        ],
     );
     let pointers = [
         "",
@@ -92,6 +178,27 @@ fn the_schema_names_every_member_that_is_reported() {
         "/verdicts/0",
     ];
     hold(&validator, &report, &pointers);
+}
+
+#[test]
+fn each_kind_of_finding_is_described_with_all_its_members() {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../docs/schema/report.schema.json")).unwrap();
+    let kinds = schema["$defs"]["finding"]["oneOf"].as_array().unwrap();
+    let mut described: BTreeSet<&str> =
+        kinds.iter().map(|kind| kind["properties"]["kind"]["const"].as_str().unwrap()).collect();
+    let validator = validator();
+    let mut seen = BTreeSet::new();
+    for report in reports() {
+        for (at, finding) in report["findings"].as_array().unwrap().iter().enumerate() {
+            let kind = finding["kind"].as_str().unwrap().to_owned();
+            described.remove(kind.as_str());
+            if seen.insert(kind) {
+                hold(&validator, &report, &[&format!("/findings/{at}")]);
+            }
+        }
+    }
+    assert!(described.is_empty(), "no report has {described:?}");
 }
 
 /// Each member of the objects at these places is required, and no other is allowed.

@@ -10,143 +10,156 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Resumption, Run, RunEnd, RunHeader, Until};
-use kurabe_report::summary::{Status, Summary, VerdictRecord, VerdictResult};
+use kurabe_report::finding::{Finding, Section, Why};
+use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{View, analyse, compare, json, terminal};
 
 fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
 }
 
+fn told(summary: &Summary) -> Vec<&str> {
+    summary.sentences(Section::Verdict)
+}
+
 fn small() -> Scenario {
     Scenario { payloads: vec![1_000], layouts: vec!["blob"], compress: vec!["none"], ..Scenario::default() }
 }
 
-fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) -> &'a VerdictRecord {
-    let at = |verdict: &&VerdictRecord| {
+fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) -> &'a Verdict {
+    let at = |verdict: &&Verdict| {
         verdict.operation == operation
-            && verdict.axis == axis
+            && verdict.pair.axis == axis
             && verdict.at.number("payload").unwrap() == payload
     };
     summary.verdicts.iter().find(at).unwrap()
 }
 
 #[test]
-fn one_target_is_told_which_layout_and_which_compression_and_by_how_much() {
-    let told = summary(&Scenario::default().run()).summary;
+fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_called() {
+    let summary = summary(&Scenario::default().run());
     assert_eq!(
-        told,
+        told(&summary),
         [
-            "Keep layout blob rather than rows (with compress none): writes are faster from 10 kB on (4 to 8 % at \
-             10 kB, 15 to 17 % at 100 kB) and reads are faster from 10 kB on (35 to 39 % at 10 kB, 1.8 times at 100 kB).",
-            "Compress zstd against none (with layout blob): writes are faster from 10 kB on (7 to 10 % at 10 kB, 47 to \
-             51 % at 100 kB) and reads are faster from 10 kB on (0.6 to 5 % at 10 kB, 14 to 19 % at 100 kB), but writes \
-             are 7 to 10 % slower at 1 kB and reads are 8 to 10 % slower at 1 kB.",
+            "Writes and reads with layout blob are 4 to 84 % faster than with layout rows from 10 kB on (compress none).",
+            "Writes and reads with layout rows and with layout blob differ by less than 5 % at 1 kB (compress none).",
+            "Writes and reads with compress none are 8 to 11 % faster than with compress zstd at 1 kB (layout blob).",
+            "Writes and reads with compress zstd are 0.6 to 51 % faster than with compress none from 10 kB on (layout \
+             blob).",
         ]
     );
 }
 
 #[test]
-fn two_targets_are_told_which_is_faster_for_reads() {
+fn of_two_targets_the_faster_is_told() {
     let run = Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
     let summary = summary(&run);
-    assert_eq!(summary.summary, ["At 1 kB, reads are 5.2 to 5.3 times as fast on SQLite as on PostgreSQL."]);
+    assert_eq!(told(&summary), ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]);
     let verdict = &summary.verdicts[0];
-    assert_eq!(
-        (verdict.a.as_str(), verdict.b.as_str(), verdict.axis.as_str()),
-        ("sqlite", "postgres", "target")
-    );
+    let pair = &verdict.pair;
+    assert_eq!((pair.a.as_str(), pair.b.as_str(), pair.axis.as_str()), ("sqlite", "postgres", "target"));
     assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Faster, 7));
 }
 
 #[test]
-fn different_promises_are_never_ranked_in_silence() {
+fn a_ranking_of_writes_says_what_each_target_promises() {
     let run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
     let summary = summary(&run);
-    let writes = verdict(&summary, "write", "target", 1_000);
+    let all = told(&summary);
+    let writes = all.iter().find(|sentence| sentence.starts_with("Writes on memcached")).unwrap();
     assert!(
-        writes.sentence.ends_with(
-            ", but on memcached an acknowledged write may be lost when the server stops, on PostgreSQL an acknowledged \
-             write survives power failure."
+        writes.ends_with(
+            ". Durability differs: on memcached an acknowledged write may be lost when the server stops; on PostgreSQL \
+             an acknowledged write survives power failure."
         ),
-        "{}",
-        writes.sentence
+        "{writes}"
     );
-    assert!(writes.reason.contains("durability differs"));
-    let reads = verdict(&summary, "read", "target", 1_000);
-    assert!(!reads.sentence.contains("acknowledged"), "reads promise nothing: {}", reads.sentence);
-    assert!(summary.summary.contains(&writes.sentence));
+    let reads = all.iter().find(|sentence| sentence.starts_with("Reads on memcached")).unwrap();
+    assert!(!reads.contains("acknowledged"), "reads promise nothing: {reads}");
 }
 
 #[test]
-fn a_winner_that_promises_more_has_no_but() {
-    let mut run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
-    run.header.targets[0].facts.durability = Some(DurabilityClass::Replicated);
-    let sentence = verdict(&summary(&run), "write", "target", 1_000).sentence.clone();
-    assert!(
-        sentence.ends_with(
-            ", and on memcached an acknowledged write survives the loss of the machine, on PostgreSQL an \
-             acknowledged write survives power failure."
-        ),
-        "{sentence}"
-    );
-}
-
-#[test]
-fn a_promise_that_nobody_knows_is_unknown_and_like_no_other() {
+fn an_unknown_promise_is_like_no_other() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = None;
     run.header.targets[2].facts.durability = None;
     let summary = summary(&run);
     assert_eq!(summary.targets[0].durability_promise, "what an acknowledged write survives is unknown");
-    let told = &summary.summary;
+    let all = told(&summary);
     assert!(
-        told[0].ends_with(
-            "; but the targets promise different things: on SQLite and memcached what an acknowledged write survives \
-             is unknown; on PostgreSQL an acknowledged write survives power failure."
+        all[0].ends_with(
+            "Durability differs: on memcached and SQLite what an acknowledged write survives is unknown; on PostgreSQL \
+             an acknowledged write survives power failure."
         ),
         "{}",
-        told[0]
+        all[0]
     );
-    assert!(!told.iter().any(|sentence| sentence.starts_with("Where what")), "{told:?}");
-    let both =
-        summary.verdicts.iter().find(|v| v.operation == "write" && v.a == "sqlite" && v.b == "memcached");
-    assert!(both.unwrap().reason.contains("durability differs"), "{both:?}");
+    assert!(!all.iter().any(|sentence| sentence.starts_with("Where ")), "{all:?}");
     let wide = terminal::Options { width: 500, color: false, details: true };
     let text = terminal::render(&summary, &wide);
     assert!(text.contains("unknown: what an acknowledged write survives is unknown"), "{text}");
 }
 
 #[test]
-fn among_several_targets_writes_are_ranked_within_each_promise_too() {
+fn writes_are_ranked_within_each_class_too() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = Some(DurabilityClass::Synced);
-    let told = summary(&run).summary;
-    assert!(told[0].starts_with("Writes are fastest on memcached at 1 kB"), "{}", told[0]);
-    assert!(told[0].contains("the targets promise different things: on memcached"), "{}", told[0]);
+    let summary = summary(&run);
+    let all = told(&summary);
+    assert!(all[0].starts_with("Writes are fastest on memcached at 1 kB"), "{}", all[0]);
+    assert!(all[0].contains("Durability differs: on memcached"), "{}", all[0]);
     assert!(
-        told[1]
+        all[1]
             .starts_with("Where an acknowledged write survives power failure, writes are fastest on SQLite"),
         "{}",
-        told[1]
+        all[1]
     );
 }
 
+/// Targets with the same engine, so that none promises less, at these rates.
+fn unordered(rate: fn(At<'_>) -> f64) -> Summary {
+    let targets = vec!["a", "b", "c"];
+    summary(&Scenario { targets, rate, noise: 0.05, operations: vec!["read"], ..small() }.run())
+}
+
 #[test]
-fn what_is_equal_is_indistinguishable_and_the_sentence_says_what_would_have_been_seen() {
+fn a_target_that_nobody_beat_is_not_the_fastest() {
+    // The first is not told apart from either of the others, of which the second is the faster.
+    let summary = unordered(|at| match at.target {
+        "a" => 10_000.0,
+        "b" => 10_500.0,
+        _ => 9_500.0,
+    });
+    let results: Vec<VerdictResult> = summary.verdicts.iter().map(|verdict| verdict.result).collect();
+    assert_eq!(results[2], VerdictResult::Faster, "{results:?}");
+    assert!(results[..2].contains(&VerdictResult::Inconclusive), "{results:?}");
+    let all = told(&summary);
+    assert!(all[0].starts_with("No target is called the fastest for reads at 1 kB"), "{all:?}");
+    assert!(!all.iter().any(|sentence| sentence.contains("fastest on")), "{all:?}");
+}
+
+#[test]
+fn targets_that_are_equal_share_the_lead() {
+    let summary = unordered(|at| if at.target == "c" { 1_000.0 } else { 10_000.0 });
+    let all = told(&summary);
+    assert_eq!(all[0], "Reads on a and b are faster than on c at 1 kB.");
+}
+
+#[test]
+fn equals_are_inconclusive_or_equal_to_within_the_margin() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
-    let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.03, ..small() }.run();
-    let summary = summary(&run);
-    let verdict = verdict(&summary, "read", "target", 1_000);
-    assert_eq!(verdict.result, VerdictResult::Indistinguishable);
-    assert!(
-        verdict
-            .sentence
-            .starts_with("At 1 kB, no difference was seen between reads on sqlite and on sqlite#2; one of"),
-        "{}",
-        verdict.sentence
-    );
+    for (noise, result, text) in [
+        (0.06, VerdictResult::Inconclusive, "no difference detected at 1 kB (smallest detectable: "),
+        (0.01, VerdictResult::NoDifference, "differ by less than 5 % at 1 kB."),
+    ] {
+        let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise, ..small() }.run();
+        let summary = summary(&run);
+        assert_eq!(verdict(&summary, "read", "target", 1_000).result, result);
+        let all = told(&summary);
+        assert!(all.iter().any(|sentence| sentence.contains(text)), "{all:?}");
+    }
 }
 
 #[test]
@@ -159,22 +172,67 @@ fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
         Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.1, payloads, ..small() }.run();
     let summary = summary(&run);
     assert_eq!(summary.comparisons, 50);
-    let wrong = summary.verdicts.iter().filter(|v| v.result != VerdictResult::Indistinguishable).count();
+    let wrong = summary
+        .verdicts
+        .iter()
+        .filter(|v| matches!(v.result, VerdictResult::Faster | VerdictResult::Slower))
+        .count();
     assert_eq!(wrong, 0);
 }
 
 #[test]
-fn an_open_loop_is_judged_by_response_times_and_says_which_load_was_not_served() {
+fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     let summary = summary(&open_loop());
-    let text = summary.summary.join(" ");
-    assert!(text.contains("y the p99 of response times"), "{text}");
-    let between = || summary.verdicts.iter().filter(|verdict| verdict.axis == "target");
+    let all = told(&summary);
+    assert!(
+        all.iter().any(|sentence| sentence.starts_with("By response p99, reads on SQLite are")),
+        "{all:?}"
+    );
+    let between = || summary.verdicts.iter().filter(|verdict| verdict.pair.axis == "target");
     let at = |rate| between().find(|verdict| verdict.at.number("rate").unwrap() == rate).unwrap();
-    assert!(at(5_000).ratio.unwrap() > 100.0, "a backlog is slow, however many were served: {:?}", at(5_000));
+    assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec!["postgres".to_owned()] }));
+    assert_eq!((at(5_000).result, at(5_000).ratio), (VerdictResult::NotComparable, None));
     assert!(at(1_000).ratio.unwrap() > 1.1);
-    let overloaded: Vec<&String> = summary.notes.iter().filter(|note| note.contains("were served")).collect();
-    assert_eq!(overloaded.len(), 1, "{overloaded:?}");
-    assert!(overloaded[0].contains("500 of 2,500 were never begun"), "{overloaded:?}");
+    let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s were served, \
+                      500 were never begun.";
+    assert!(all.contains(&overloaded), "{all:?}");
+    let page = terminal::render(&summary, &terminal::Options { width: 160, ..terminal::Options::default() });
+    assert!(page.contains("  overloaded  "), "{page}");
+}
+
+#[test]
+fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has_none() {
+    let mut run = open_loop();
+    let rates: Vec<u64> = run.header.cells.iter().map(|cell| cell.axes.number("rate").unwrap()).collect();
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.dropped = 0;
+        let open = measured.open.as_mut().unwrap();
+        measured.elapsed_ns = open.due_ns;
+        open.response = kurabe_stats::Histogram::new();
+        let slow = if rates[trial.cell] == 5_000 { 38 } else { 1 };
+        (0..500).for_each(|_| open.response.record(slow * 1_000_000));
+    }
+    let first = told(&summary(&run))[0].to_owned();
+    let bent = "Response p99 of reads on SQLite (layout blob, compress none) is 1 ms at 1,000/s and 38 ms at 5,000/s; it is \
+                at least twice the first from 5,000/s on.";
+    assert_eq!(first, bent);
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        let lag = &mut measured.open.as_mut().unwrap().lag;
+        (0..9_000).for_each(|_| lag.record(if rates[trial.cell] == 5_000 { 22_000_000 } else { 50_000 }));
+    }
+    let summary = summary(&run);
+    let all = told(&summary);
+    assert!(all[0].ends_with("is 1 ms at 1,000/s."), "{all:?}");
+    let late =
+        |s: &&&str| s.contains("on SQLite at 5,000/s") && s.contains("invalid: the load generator was 22");
+    assert!(all.iter().find(late).is_some(), "{all:?}");
+    let invalid = |verdict: &&Verdict| matches!(verdict.why, Some(Why::GeneratorLate { .. }));
+    assert!(
+        summary.verdicts.iter().filter(invalid).all(|verdict| verdict.at.number("rate").unwrap() == 5_000)
+    );
+    assert!(summary.verdicts.iter().any(|verdict| invalid(&verdict)));
 }
 
 #[test]
@@ -190,11 +248,10 @@ fn a_failed_cell_has_no_figures_and_is_compared_with_nothing() {
     assert_eq!(cell.reason.as_deref(), Some("record 7 is another's (in 1 of 7 rounds)"));
     let verdict = verdict(&summary, "read", "target", 1_000);
     assert_eq!((verdict.result, verdict.ratio), (VerdictResult::NotComparable, None));
-    assert_eq!(
-        verdict.sentence,
-        "At 1 kB, reads on SQLite and on PostgreSQL are not compared: SQLite failed: record 7 is another's (in 1 of 7 \
-         rounds)."
-    );
+    let all = told(&summary);
+    let why = "Reads on SQLite and on PostgreSQL are not compared at 1 kB: SQLite failed: record 7 is another's (in 1 of 7 \
+               rounds).";
+    assert!(all.contains(&why), "{all:?}");
 }
 
 #[test]
@@ -208,12 +265,9 @@ fn an_interrupted_trial_fails_no_cell() {
 #[test]
 fn one_round_decides_nothing() {
     let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
-    assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Open));
+    assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Inconclusive));
     assert_eq!(summary.noise_floor, None);
-    assert_eq!(
-        summary.summary,
-        ["One round shows no interval, so that nothing can be called faster; make more rounds."]
-    );
+    assert_eq!(told(&summary), ["One round has no interval, so no verdict is possible; make more rounds."]);
     assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
 }
 
@@ -224,7 +278,8 @@ fn a_run_that_was_cut_off_says_so() {
     run.end = None;
     let summary = summary(&run);
     assert!(!summary.complete);
-    assert!(summary.notes[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
+    let cautions = summary.sentences(Section::Caution);
+    assert!(cautions[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
 }
 
 #[test]
@@ -233,7 +288,7 @@ fn a_run_without_a_trial_has_nothing_to_say() {
     run.trials.clear();
     run.end = None;
     let summary = summary(&run);
-    assert_eq!(summary.summary, ["No cell has figures, so that there is nothing to say."]);
+    assert_eq!(told(&summary), ["No cell has figures."]);
     assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 
@@ -244,7 +299,7 @@ fn a_run_of_an_unknown_experiment_is_still_told() {
     let unknown = analyse(&run, None);
     assert_eq!(unknown.cells.len(), known.cells.len());
     assert_eq!(unknown.comparisons, known.comparisons);
-    assert!(unknown.summary[0].contains("layout blob"), "{}", unknown.summary[0]);
+    assert!(told(&unknown)[0].contains("layout blob"), "{:?}", told(&unknown));
 }
 
 #[test]
@@ -280,9 +335,13 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
     let compared = compare::compare(&summary(&first), &summary(&second));
     let result =
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
-    assert_eq!((result("read"), result("write")), (VerdictResult::Slower, VerdictResult::Indistinguishable));
-    assert!(compared.summary[1].contains("weaker evidence than one run of both"), "{}", compared.summary[1]);
-    assert!(compared.summary[2].starts_with("Reads on SQLite (1 kB) were 2"), "{}", compared.summary[2]);
+    assert_eq!((result("read"), result("write")), (VerdictResult::Slower, VerdictResult::NoDifference));
+    let all = compared.sentences(Section::Verdict);
+    assert!(all[1].contains("weaker evidence than one run of both"), "{all:?}");
+    assert!(
+        all[2].starts_with("Reads at 1 kB were 2") && all[2].ends_with("faster in the first run."),
+        "{all:?}"
+    );
     let what: Vec<&str> = compared.differences.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(what, ["version of SQLite"]);
 }
@@ -299,9 +358,13 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
         run.trials.retain(|trial| trial.round < 4);
         run.end = end;
         let summary = summary(&run);
-        assert!(summary.verdicts.is_empty() && summary.details.is_empty() && summary.comparisons == 0);
+        assert!(
+            summary.verdicts.is_empty()
+                && summary.sentences(Section::Detail).is_empty()
+                && summary.comparisons == 0
+        );
         assert_eq!(
-            summary.summary,
+            told(&summary),
             ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' goes on."]
         );
         assert_eq!(summary.next_analysis, Some(6));
@@ -309,8 +372,11 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
         let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
         assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
         let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary);
-        assert!(compared.rows.iter().all(|row| row.result == VerdictResult::Open && row.low.is_none()));
-        assert!(compared.summary[0].contains("is not complete"), "{:?}", compared.summary);
+        assert!(
+            compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable && row.low.is_none())
+        );
+        let all = compared.sentences(Section::Verdict);
+        assert!(all[0].contains("is not complete"), "{all:?}");
     }
 }
 
@@ -359,11 +425,11 @@ fn what_changed_when_a_run_was_resumed_is_said_and_anonymised() {
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
     let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
     run.resumptions = vec![same.clone()];
-    assert!(!summary(&run).notes.iter().any(|note| note.contains("in place of")));
+    assert!(!summary(&run).sentences(Section::Caution).iter().any(|note| note.contains("in place of")));
     let mut other = Resumption { trials_before: 11, kurabe: "0.3.0".into(), ..same };
     other.targets[0].facts.version = "3.99".into();
     run.resumptions.push(other);
-    let notes = summary(&run).notes.join("\n");
+    let notes = summary(&run).sentences(Section::Caution).join("\n");
     for part in ["from number 12 on", "Kurabe 0.3.0 in place of", "SQLite 3.99 in place of 3.50.4 on sqlite"]
     {
         assert!(notes.contains(part), "{part}: {notes}");
@@ -393,7 +459,8 @@ fn shares_are_named_as_shares() {
         .collect();
     let info = ExperimentInfo { axes: axes.leak(), ..INFO };
     let summary = analyse(&run, Some(&info));
-    assert!(summary.scope.contains("write-share 5 % and 20 %"), "{}", summary.scope);
+    let basis = summary.sentences(Section::Basis);
+    assert!(basis[0].contains("write-share 5 % and 20 %"), "{basis:?}");
 }
 
 #[test]
@@ -412,13 +479,16 @@ fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
         verdict.high.unwrap() / verdict.low.unwrap()
     };
     assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
-    assert!(looked.scope.contains("at analyses after 6, 9 and 14 rounds"), "{}", looked.scope);
-    assert!(!fixed.scope.contains("analyses"), "{}", fixed.scope);
+    let basis = |summary: &Summary| summary.sentences(Section::Basis)[0].to_owned();
+    assert!(basis(&looked).contains("at analyses after 6, 9 and 14 rounds"), "{}", basis(&looked));
+    assert!(!basis(&fixed).contains("analyses"), "{}", basis(&fixed));
     let verdict = verdict(&looked, "read", "target", 1_000);
-    assert!(!verdict.settled && verdict.further_rounds.is_some(), "{verdict:?}");
-    assert!(verdict.reason.contains("more rounds would settle it"), "{}", verdict.reason);
-    let open = looked.notes.iter().any(|note| note.contains("within 1 %") && note.contains("kurabe resume"));
-    assert!(open, "{:?}", looked.notes);
+    assert!(!verdict.conclusive && verdict.further_rounds.is_some(), "{verdict:?}");
+    let cautions = looked.sentences(Section::Caution);
+    assert!(
+        cautions.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
+        "{cautions:?}"
+    );
 }
 
 #[test]
@@ -433,12 +503,16 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
         // The first, which is wildly off, either way, must not show.
         first.elapsed_ns = if factor == 2 { first.elapsed_ns * 50 } else { first.elapsed_ns / 50 };
         again.trials.push(second);
-        let told = summary(&again);
+        let again = summary(&again);
         let rates = |summary: &Summary| -> Vec<f64> {
             summary.cells.iter().filter_map(|cell| Some(cell.ops_per_second?.median)).collect()
         };
-        assert_eq!(rates(&told), rates(&whole));
-        assert!(told.notes.iter().any(|note| note.starts_with("1 trial was made again")), "{:?}", told.notes);
+        assert_eq!(rates(&again), rates(&whole));
+        let cautions = again.sentences(Section::Caution);
+        assert!(
+            cautions.iter().any(|text| text.starts_with("1 trial was disturbed and made again")),
+            "{cautions:?}"
+        );
     }
 }
 
@@ -451,13 +525,11 @@ fn cells_that_were_never_steady_are_marked_and_told() {
             measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { 1_000 + n % 2 }).collect();
         }
     }
-    let told = summary(&run);
-    let note = told.notes.iter().find(|note| note.contains("never steady")).unwrap();
-    assert!(
-        note.starts_with("Writes were never steady (marked ~): throughput fell") && note.contains("fell by"),
-        "{note}"
-    );
-    let page = terminal::render(&told, &terminal::Options::default());
+    let summary = summary(&run);
+    let cautions = summary.sentences(Section::Caution);
+    let steady = cautions.iter().find(|text| text.contains("not steady")).unwrap();
+    assert!(steady.starts_with("Writes were not steady (marked ~): throughput fell by up to"), "{steady}");
+    let page = terminal::render(&summary, &terminal::Options::default());
     assert_eq!(page.matches("~ ").count(), 1, "{page}");
 }
 
@@ -470,10 +542,13 @@ fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() 
             seen.host.cpus[0].steal_ns = 300_000_000;
         }
     }
-    let told = summary(&run);
+    let summary = summary(&run);
     let (repeated, own): (Vec<_>, Vec<_>) =
-        told.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.baseline_repeat);
-    assert!(!repeated.is_empty(), "{:?}", told.cells);
-    let note = told.notes.iter().find(|note| note.contains("not ours alone")).unwrap();
-    assert!(note.contains(&format!(" in {0} of {0} cells", own.len())), "{note}");
+        summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.baseline_repeat);
+    assert!(!repeated.is_empty(), "{:?}", summary.cells);
+    let disturbed = summary.statements(Section::Caution).find_map(|statement| match &statement.finding {
+        Finding::Disturbed { cells, of, .. } => Some((*cells as usize, *of as usize)),
+        _ => None,
+    });
+    assert_eq!(disturbed, Some((own.len(), own.len())));
 }

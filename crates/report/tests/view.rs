@@ -9,6 +9,7 @@ use common::{INFO, Scenario, troubled};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::Setting;
 use kurabe_core::run::{Outcome, PublishingClause, Run};
+use kurabe_report::finding::Section;
 use kurabe_report::{Summary, View, ab, analyse, compare, csv, html, json, markdown, terminal};
 use serde_json::Value;
 
@@ -160,9 +161,7 @@ fn an_anonymous_report_keeps_every_figure_and_verdict() {
     let run = telling();
     let (whole, hidden) =
         (object(&analyse(&run, Some(&INFO))), object(&anonymous().analyse(&run, Some(&INFO)).unwrap()));
-    for member in
-        ["noise_floor", "comparisons", "rounds", "overhead", "machine", "seed", "experiment", "complete"]
-    {
+    for member in ["noise_floor", "comparisons", "rounds", "machine", "seed", "experiment", "complete"] {
         assert_eq!(whole[member], hidden[member], "{member}");
     }
     let (cells, hidden_cells) = (whole["cells"].as_array().unwrap(), hidden["cells"].as_array().unwrap());
@@ -216,12 +215,14 @@ fn with_and_without_a_third() -> (Run, Run) {
 #[test]
 fn a_target_that_is_left_out_was_never_there() {
     let (three, two) = with_and_without_a_third();
-    let less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
+    let mut less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
     let mut never = object(&analyse(&two, Some(&INFO)));
-    assert_eq!(less["notes"][0], "1 target of this run is left out of this report.");
+    let findings = less["findings"].as_array_mut().unwrap();
+    let at = findings.iter().position(|finding| finding["section"] == "caution").unwrap();
+    let left_out = findings.remove(at);
+    assert_eq!(left_out["sentence"], "1 target of this run is left out of this report.");
     assert_eq!(less["command"], serde_json::json!(["kurabe", "run", "session", "sqlite:", "postgres:"]));
     // What a report says of itself is all that differs: with fewer comparisons their intervals are narrower too.
-    never["notes"] = less["notes"].clone();
     never["command"] = less["command"].clone();
     assert_eq!(less, never);
     assert!(object(&analyse(&three, Some(&INFO)))["comparisons"].as_u64() > never["comparisons"].as_u64());
@@ -242,7 +243,8 @@ fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
     }
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());
-    assert!(summary.notes[0].contains("no noise floor is known here"), "{:?}", summary.notes);
+    let cautions = summary.sentences(Section::Caution);
+    assert!(cautions[0].contains("no noise floor is known"), "{cautions:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod workload;
 use crate::axes::CLIENTS;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 use kurabe_core::run::RunSpec;
 
 /// The experiment.
@@ -84,6 +84,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         writes: true,
     }],
     chart_axis: "clients",
+    answer: Answer::Cost("room"),
     published: None,
 };
 

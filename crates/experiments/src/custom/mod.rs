@@ -31,7 +31,7 @@ use declared::Declared;
 use known::Known;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::custom::{CustomWorkload, Language};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 use kurabe_core::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -121,6 +121,7 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
         axes: &AXES,
         operations: operations.leak(),
         chart_axis: "clients",
+        answer: Answer::Throughput,
         published: None,
     }));
     let made: &'static CustomExperiment =

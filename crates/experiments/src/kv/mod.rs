@@ -15,7 +15,7 @@ use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
 use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment.
 pub(crate) struct KeyValue;
@@ -37,6 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         OperationInfo { name: WRITE, about: "add one record under a new key", requests: 1_000, writes: true },
     ],
     chart_axis: "clients",
+    answer: Answer::Throughput,
     published: Some("web_kv.csv"),
 };
 

@@ -15,7 +15,7 @@ pub(crate) use workload::PointWorkload;
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment that reads.
 pub(crate) struct PointRead;
@@ -50,6 +50,7 @@ static READ_INFO: ExperimentInfo = ExperimentInfo {
         writes: false,
     }],
     chart_axis: "clients",
+    answer: Answer::Throughput,
     published: None,
 };
 
@@ -67,6 +68,7 @@ static WRITE_INFO: ExperimentInfo = ExperimentInfo {
         writes: true,
     }],
     chart_axis: "clients",
+    answer: Answer::Throughput,
     published: None,
 };
 

@@ -11,7 +11,7 @@ mod workload;
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment.
 pub(crate) struct SessionStore;
@@ -97,6 +97,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
     ],
     chart_axis: "payload",
+    answer: Answer::Comparison,
     published: Some("session_store.csv"),
 };
 

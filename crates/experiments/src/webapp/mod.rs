@@ -20,7 +20,7 @@ use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
 use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
 
 /// The experiment.
 pub(crate) struct WebApplication;
@@ -63,6 +63,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         writes: true,
     }],
     chart_axis: "clients",
+    answer: Answer::Throughput,
     published: Some("webapp"),
 };
 

@@ -252,7 +252,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        suspect: Some(kurabe_report::attribution::suspect),
+        suspect: Some(kurabe_report::attribution::disturbed),
         sides: opened.sides.as_ref(),
     };
     let mut made: Vec<TrialRecord> = Vec::new();

@@ -1,7 +1,7 @@
 //! What attribution looks at: the counters of one trial as rates and shares.
 
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
-use kurabe_core::run::Measurement;
+use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::witness::{Doing, EngineWaits};
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ pub(crate) struct Facts {
     pub seconds: f64,
     /// Clients at work: each waits for one answer at a time.
     pub clients: f64,
-    /// Whether the load was given rather than what the database would bear, and was served.
-    pub served: bool,
+    /// Whether a given rate was kept up, and the load generator was in time; `None` in a closed loop.
+    pub kept_rate: Option<bool>,
     /// Time that a transaction was under way, in microseconds: the client's part of it included in a closed loop.
     pub round_trip_us: f64,
     pub client: Side,
@@ -39,8 +39,8 @@ pub(crate) struct Facts {
     pub wire: Option<Wire>,
     /// The share of an interface's capacity that was used, the fullest.
     pub interface: f64,
-    /// The engine's own word on what its clients' sessions were doing.
-    pub said: Option<Said>,
+    /// What the engine reports that its clients' sessions were doing.
+    pub reported: Option<Reported>,
     /// The part of the client's CPU that is the tool's own work; known for a database in the client only.
     pub own_share: Option<f64>,
 }
@@ -87,11 +87,11 @@ pub(crate) struct Wire {
     pub at_server: f64,
 }
 
-/// What the engine said its clients' sessions were doing.
+/// What the engine reports its clients' sessions were doing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Said {
-    /// Sessions that were looked at, over all samples.
-    pub looks: u64,
+pub(crate) struct Reported {
+    /// Sessions that were sampled, over all samples.
+    pub samples: u64,
     /// The share of these that waited for a lock, …
     pub locks: f64,
     /// … and for the log to be written or synced.
@@ -102,11 +102,11 @@ pub(crate) struct Said {
     pub other: Option<(String, f64)>,
 }
 
-impl Said {
+impl Reported {
     fn of(waits: &EngineWaits) -> Option<Self> {
         // Older runs hold no sessions that were idle.
-        let looks = waits.sessions.max(waits.active);
-        let share = |count: u64| count as f64 / looks as f64;
+        let samples = waits.sessions.max(waits.active);
+        let share = |count: u64| count as f64 / samples as f64;
         let named = |wanted: fn(Doing) -> bool| {
             waits.groups.iter().find(|group| wanted(group.doing) && !group.event.is_empty())
         };
@@ -123,8 +123,8 @@ impl Said {
             format!("{}{at}", group.event)
         });
         let other = named(|doing| matches!(doing, Doing::Log | Doing::File | Doing::Other));
-        (looks > 0).then(|| Self {
-            looks,
+        (samples > 0).then(|| Self {
+            samples,
             locks: share(waits.locks),
             logs: share(waits.logs),
             lock,
@@ -173,7 +173,7 @@ impl Facts {
         Self {
             seconds: wall / 1e9,
             clients,
-            served: measured.open.is_some() && measured.kept_up(),
+            kept_rate: measured.open.as_ref().map(|open| measured.kept_up() && in_time(open)),
             round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
             client,
             server,
@@ -215,11 +215,16 @@ impl Facts {
                     Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
                 })
                 .fold(0.0, f64::max),
-            said: observed.waits.as_ref().and_then(Said::of),
+            reported: observed.waits.as_ref().and_then(Reported::of),
             own_share: own_ns_per_op
                 .filter(|_| in_process && observed.client.cpu_ns > 0)
                 .map(|own| (own * completed / observed.client.cpu_ns as f64).min(1.0)),
         }
+    }
+
+    /// Whether a given rate was kept up.
+    pub fn served(&self) -> bool {
+        self.kept_rate == Some(true)
     }
 
     /// The part of the clients' time that neither side's CPU, at work or waited for, accounts for.
@@ -266,16 +271,26 @@ impl Facts {
                 at_server: of(&|facts| facts.wire.map_or(0.0, |wire| wire.at_server)),
             }),
             interface: of(&|facts| facts.interface),
-            said: first.said.clone().map(|said| Said {
-                looks: all.iter().filter_map(|facts| facts.said.as_ref()).map(|said| said.looks).sum(),
-                locks: of(&|facts| facts.said.as_ref().map_or(0.0, |said| said.locks)),
-                logs: of(&|facts| facts.said.as_ref().map_or(0.0, |said| said.logs)),
-                ..said
+            reported: first.reported.clone().map(|reported| Reported {
+                samples: all
+                    .iter()
+                    .filter_map(|facts| facts.reported.as_ref())
+                    .map(|reported| reported.samples)
+                    .sum(),
+                locks: of(&|facts| facts.reported.as_ref().map_or(0.0, |reported| reported.locks)),
+                logs: of(&|facts| facts.reported.as_ref().map_or(0.0, |reported| reported.logs)),
+                ..reported
             }),
             own_share: first.own_share.map(|_| of(&|facts| facts.own_share.unwrap_or(0.0))),
             ..first
         })
     }
+}
+
+/// Whether the load generator was late by no more than a tenth of the response time.
+fn in_time(open: &OpenLoop) -> bool {
+    let (lag, response) = (open.lag.quantile(0.99), open.response.quantile(0.99));
+    lag.zip(response).is_none_or(|(lag, response)| lag <= response / 10)
 }
 
 fn side(process: &ProcessUse, wall: f64) -> Side {

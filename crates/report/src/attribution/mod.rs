@@ -1,4 +1,4 @@
-//! What bound a trial: one resource, or the time of a round trip; with the evidence in a line, and how certain it is.
+//! The bottleneck of a trial: one resource, or the time of a round trip; with its evidence, and how certain it is.
 //!
 //! Pure: from an observation and a measurement, both as recorded. A later version of Kurabe may judge an old run better.
 
@@ -7,14 +7,17 @@ mod facts;
 mod rules;
 mod tiers;
 
+pub use rules::{Ground, Rule};
+
 use facts::Facts;
 use kurabe_core::run::Measurement;
+use rules::Judged;
 use serde::Serialize;
 
-/// What bound a trial.
+/// The bottleneck of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum Bottleneck {
     /// The client's CPU: the figure is a lower bound of what the server can do.
     ClientCpu,
     /// The server's CPU, or the one thread that its work hangs on.
@@ -32,10 +35,10 @@ pub enum Bound {
     /// Nothing: the load that was asked for was served.
     Load,
     /// It could not be seen, and is not guessed.
-    NotKnown,
+    Unknown,
 }
 
-impl Bound {
+impl Bottleneck {
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::ClientCpu,
@@ -46,7 +49,7 @@ impl Bound {
         Self::Locks,
         Self::Latency,
         Self::Load,
-        Self::NotKnown,
+        Self::Unknown,
     ];
 
     /// As tables name it.
@@ -60,27 +63,53 @@ impl Bound {
             Self::Locks => "locks",
             Self::Latency => "latency",
             Self::Load => "–",
-            Self::NotKnown => "?",
+            Self::Unknown => "?",
         }
     }
 
-    /// As files name the saturated resource; `none` where nothing was full, nothing where it is not known.
-    pub fn saturated(self) -> Option<&'static str> {
+    /// As files name it.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::ClientCpu => Some("client-cpu"),
-            Self::ServerCpu => Some("server-cpu"),
-            Self::ProcessCpu => Some("process-cpu"),
-            Self::Disk => Some("disk"),
-            Self::Network => Some("network"),
-            Self::Locks => Some("locks"),
-            Self::Latency | Self::Load => Some("none"),
-            Self::NotKnown => None,
+            Self::ClientCpu => "client-cpu",
+            Self::ServerCpu => "server-cpu",
+            Self::ProcessCpu => "process-cpu",
+            Self::Disk => "disk",
+            Self::Network => "network",
+            Self::Locks => "locks",
+            Self::Latency => "latency",
+            Self::Load => "load",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// As sentences name it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::ClientCpu => "the client's CPU",
+            Self::ServerCpu => "the server's CPU",
+            Self::ProcessCpu => "the CPU of the process that holds client and database",
+            Self::Disk => "storage",
+            Self::Network => "the network",
+            Self::Locks => "locks",
+            Self::Latency => "the time of a round trip",
+            Self::Load => "the given rate",
+            Self::Unknown => "unknown",
         }
     }
 }
 
-/// How certain an attribution is.
+/// Client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sides {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+}
+
+/// How certain an attribution is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// The evidence leaves little room.
@@ -114,15 +143,17 @@ pub struct Split {
     pub rest: f64,
 }
 
-/// What bound a trial, or the trials of a cell.
+/// The bottleneck of a trial, or of the trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attribution {
     /// What it was.
-    pub bound_by: Bound,
+    pub bottleneck: Bottleneck,
     /// How certain that is.
     pub confidence: Confidence,
     /// What it rests on, in a line.
     pub evidence: String,
+    /// The rule that named a resource, with what it measured and its threshold.
+    pub ground: Option<Ground>,
     /// Where the time of a round trip went, where both sides were seen.
     pub split: Option<Split>,
     /// Trials that say so.
@@ -130,7 +161,7 @@ pub struct Attribution {
     /// Trials that were looked at.
     pub of_trials: u32,
     /// Why the figures should not be relied on: what else the machine did meanwhile.
-    pub suspect: Option<String>,
+    pub disturbed: Option<String>,
     /// What the other side of the evidence was doing: the client's CPU as a share of what it may use.
     pub client_busy: f64,
 }
@@ -143,9 +174,9 @@ pub fn of_trial(measured: &Measurement, own_ns_per_op: Option<f64>) -> Option<At
 
 /// Why a trial should not be relied on: what else the machine did meanwhile, as a clause. It looks at processors' time only,
 /// never at how fast the trial was; and says nothing of trials so short that counters of a hundredth of a second cannot.
-pub fn suspect(measured: &Measurement) -> Option<String> {
+pub fn disturbed(measured: &Measurement) -> Option<String> {
     let facts = Facts::of(measured.observed.as_deref()?, measured, None);
-    rules::suspect(&facts).filter(|_| facts.seconds >= rules::SHORT)
+    rules::disturbed(&facts).filter(|_| facts.seconds >= rules::SHORT)
 }
 
 /// Attributes the trials of a cell: what most of them say.
@@ -153,34 +184,45 @@ pub(crate) fn of_trials<'a>(
     measured: impl Iterator<Item = &'a Measurement>,
     own_ns_per_op: Option<f64>,
 ) -> Option<Attribution> {
-    let judged: Vec<(Facts, Bound, Confidence)> = measured
+    let judged: Vec<(Facts, Judged)> = measured
         .filter_map(|measured| Some((measured.observed.as_deref()?, measured)))
         .map(|(observed, measured)| {
             let facts = Facts::of(observed, measured, own_ns_per_op);
-            let (bound, confidence) = rules::judge(&facts);
-            (facts, bound, confidence)
+            let judged = rules::judge(&facts);
+            (facts, judged)
         })
         .collect();
+    let high = |one: &Judged| one.confidence == Confidence::High;
     // What is certain weighs more than what is likely.
-    let weight = |wanted: Bound| -> u32 {
-        let votes = judged.iter().filter(|(_, bound, _)| *bound == wanted);
-        votes.map(|(_, _, confidence)| if *confidence == Confidence::High { 3 } else { 2 }).sum()
+    let weight = |wanted: Bottleneck| -> u32 {
+        let votes = judged.iter().filter(|(_, one)| one.bottleneck == wanted);
+        votes.map(|(_, one)| if high(one) { 3 } else { 2 }).sum()
     };
-    let bound = judged.iter().map(|(_, bound, _)| *bound).max_by_key(|bound| (weight(*bound), *bound))?;
-    let chosen: Vec<&Facts> =
-        judged.iter().filter(|(_, other, _)| *other == bound).map(|(facts, _, _)| facts).collect();
-    let certain = judged.iter().filter(|(_, other, c)| *other == bound && *c == Confidence::High).count();
+    let bottleneck = judged.iter().map(|(_, one)| one.bottleneck).max_by_key(|one| (weight(*one), *one))?;
+    let chosen: Vec<&(Facts, Judged)> =
+        judged.iter().filter(|(_, one)| one.bottleneck == bottleneck).collect();
+    let certain = chosen.iter().filter(|(_, one)| high(one)).count();
     // Four of five trials have to say it, and half of all to be certain of it.
-    let high = chosen.len() * 5 >= judged.len() * 4 && certain * 2 >= judged.len();
-    let facts = Facts::mean(&chosen)?;
+    let sure = chosen.len() * 5 >= judged.len() * 4 && certain * 2 >= judged.len();
+    // The evidence is that of one rule: the one by which most trials say so.
+    let rule = |one: &Judged| one.ground.map(|ground| (ground.rule, ground.threshold));
+    let votes = |wanted: &Judged| chosen.iter().filter(|(_, one)| rule(one) == rule(wanted)).count();
+    let (_, first) = chosen.iter().rev().max_by_key(|(_, one)| votes(one))?;
+    let same: Vec<&&(Facts, Judged)> = chosen.iter().filter(|(_, one)| rule(one) == rule(first)).collect();
+    let ground = first.ground.map(|ground| {
+        let shares = same.iter().filter_map(|(_, one)| Some(one.ground?.share));
+        Ground { share: shares.sum::<f64>() / same.len() as f64, ..ground }
+    });
+    let facts = Facts::mean(&same.iter().map(|(facts, _)| facts).collect::<Vec<_>>())?;
     Some(Attribution {
-        bound_by: bound,
-        confidence: if high { Confidence::High } else { Confidence::Low },
-        evidence: evidence::line(&facts, bound) + &tiers::clause(&facts, bound),
+        bottleneck,
+        confidence: if sure { Confidence::High } else { Confidence::Low },
+        evidence: evidence::line(&facts, bottleneck, ground) + &tiers::clause(&facts, bottleneck),
+        ground,
         split: split(&facts),
         trials: chosen.len() as u32,
         of_trials: judged.len() as u32,
-        suspect: rules::suspect(&facts),
+        disturbed: rules::disturbed(&facts),
         client_busy: client_busy(&facts),
     })
 }

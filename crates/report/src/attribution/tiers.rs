@@ -1,6 +1,6 @@
 //! Which of several tiers used the server side's CPU: applications, and the database behind them.
 
-use super::Bound;
+use super::Bottleneck;
 use super::facts::Facts;
 use crate::format::list;
 use kurabe_core::observation::{Observation, ServerUse, TierUse};
@@ -28,7 +28,7 @@ pub(super) fn mean(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
 }
 
 /// What to add to the evidence, as a clause; nothing where the server is one tier.
-pub(super) fn clause(facts: &Facts, bound: Bound) -> String {
+pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
     if facts.tiers.is_empty() {
         return String::new();
     }
@@ -40,7 +40,7 @@ pub(super) fn clause(facts: &Facts, bound: Bound) -> String {
             None => format!("{name} not seen"),
         })
         .collect();
-    let full = if bound == Bound::ServerCpu { fullest(facts) } else { None };
+    let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
     let full = full.map_or_else(String::new, |tier| format!(": what is full is the {tier}"));
     format!("; behind the client, {}{full}", list(&told))
 }

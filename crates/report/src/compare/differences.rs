@@ -49,7 +49,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         note(format!("requests per {operation}"), requests(first, operation), requests(second, operation));
     }
     let shown = |summary: &Summary, name: &str| {
-        let axis = summary.words.axes.iter().find(|axis| axis.name == name);
+        let axis = summary.labels.axes.iter().find(|axis| axis.name == name);
         axis.map_or_else(String::new, |axis| {
             let values: Vec<String> = axis.values.iter().map(|value| axis.show(value)).collect();
             values.join(", ")
@@ -60,12 +60,12 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         note(format!("values of {axis}"), shown(first, axis), shown(second, axis));
     }
     for (a, b) in targets {
-        let name = &first.words.targets[*a];
+        let name = &first.labels.targets[*a];
         let (a, b) = (&first.targets[*a], &second.targets[*b]);
         note(format!("version of {name}"), a.version.clone(), b.version.clone());
         note(format!("client of {name}"), a.client.clone(), b.client.clone());
         note(format!("transport to {name}"), a.transport.clone(), b.transport.clone());
-        let class = |class| crate::phrase::class_name(class).to_owned();
+        let class = |class| crate::template::class_name(class).to_owned();
         note(format!("durability of {name}"), class(a.durability), class(b.durability));
         let merged = |target: &crate::summary::TargetSummary| {
             let mut all: BTreeMap<String, String> = target.settings.clone();
@@ -76,7 +76,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         for setting in names {
             let value = |of: &BTreeMap<String, String>| {
-                of.get(setting).cloned().unwrap_or_else(|| "not told".to_owned())
+                of.get(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
             };
             note(format!("{setting} of {name}"), value(&a), value(&b));
         }

@@ -7,12 +7,13 @@
 mod differences;
 mod render;
 
-use crate::format::{capital, percent};
-use crate::phrase::HowMuch;
-use crate::summary::{CellFigures, Rate, Status, Summary, TargetSummary, VerdictResult};
+use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
+use crate::finding::{Finding, Interval, Metric, Pair, Scope, Section, Span, Statement, Why};
+use crate::summary::{CellFigures, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
+use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_stats::PairedRatio;
 use kurabe_stats::distribution::student_t_quantile;
-use kurabe_stats::{Direction, Interval, PairedRatio, Verdict, judge};
 use serde::Serialize;
 
 pub use differences::Difference;
@@ -21,6 +22,9 @@ pub use render::{json, markdown, terminal};
 /// The probability with which all intervals hold together.
 const CONFIDENCE: f64 = 0.95;
 
+/// The two sides, as findings name them.
+const SIDES: [&str; 2] = ["the second run", "the first run"];
+
 /// Two runs, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
@@ -28,16 +32,20 @@ pub struct Compared {
     pub first: String,
     /// The second run's name.
     pub second: String,
-    /// Which targets' licences restrict publishing these figures, a sentence each.
-    pub publishing: Vec<String>,
-    /// What the comparison says, in a few sentences.
-    pub summary: Vec<String>,
+    /// What the comparison says, in the order of its sections.
+    pub findings: Vec<Statement>,
     /// What differs between the runs beside their figures.
     pub differences: Vec<Difference>,
     /// The figures that both have.
     pub rows: Vec<Row>,
-    /// What only one of them has, a sentence each.
-    pub unmatched: Vec<String>,
+}
+
+impl Compared {
+    /// The sentences of a section.
+    pub fn sentences(&self, section: Section) -> Vec<&str> {
+        let of = self.findings.iter().filter(|statement| statement.section == section);
+        of.map(|statement| statement.sentence.as_str()).collect()
+    }
 }
 
 /// A cell and operation that both runs have.
@@ -49,29 +57,45 @@ pub struct Row {
     pub axes: Cell,
     /// The operation.
     pub operation: String,
-    /// Transactions per second in the first run.
-    pub first: Option<Rate>,
+    /// What is compared.
+    pub metric: Metric,
+    /// Its value in the first run: transactions per second, or the p99 of response times in microseconds.
+    pub first: Option<Interval>,
     /// In the second run.
-    pub second: Option<Rate>,
+    pub second: Option<Interval>,
     /// The second run against the first.
     pub result: VerdictResult,
-    /// Second ÷ first, of the geometric means.
+    /// Why they are not compared, where they are not.
+    pub why: Option<Why>,
+    /// Second ÷ first, higher is better, of the geometric means.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// The same in words.
-    pub sentence: String,
+    /// Whether the faster run's client was full, so that the ratio is the least.
+    pub lower_bound: bool,
     /// The axes in their order, with their values as people write them.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
 }
 
+impl Row {
+    /// The interval of a called difference as one above 1, whichever run is the faster.
+    pub(crate) fn gain(&self) -> Option<Span> {
+        let (low, high) = (self.low?, self.high?);
+        match self.result {
+            VerdictResult::Faster => Some(Span { low, high }),
+            VerdictResult::Slower => Some(Span { low: 1.0 / high, high: 1.0 / low }),
+            _ => None,
+        }
+    }
+}
+
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
 /// engine (the first of an engine with the first, and so on).
 pub fn compare(first: &Summary, second: &Summary) -> Compared {
-    let mut unmatched = Vec::new();
+    let mut unmatched: Vec<Finding> = Vec::new();
     let targets = matched_targets(first, second, &mut unmatched);
     let mut pairs = Vec::new();
     let mut lacking = 0_u32;
@@ -93,34 +117,30 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
-            unmatched.push(format!(
-                "{count} figures of {run} have no counterpart, since their axis values differ."
-            ));
+            unmatched.push(Finding::Unmatched { run: run.clone(), figures: count as u32 });
         }
     }
     let comparable =
         pairs.iter().filter(|(a, b)| a.status == Status::Ok && b.status == Status::Ok).count().max(1);
     let rows: Vec<Row> = pairs.iter().map(|(a, b)| row(first, second, a, b, comparable)).collect();
+    let publishing =
+        |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
+    let mut findings = publishing(first);
+    findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
+    let verdict = verdict(&rows, first, second);
+    findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
+    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Caution, &first.labels)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
-        publishing: publishing(first, second),
-        summary: summary(&rows, first, second),
+        findings,
         differences: differences::differences(first, second, &targets),
         rows,
-        unmatched,
     }
 }
 
-/// What holds for either run, once.
-fn publishing(first: &Summary, second: &Summary) -> Vec<String> {
-    let mut all = first.publishing.clone();
-    all.extend(second.publishing.iter().filter(|sentence| !first.publishing.contains(sentence)).cloned());
-    all
-}
-
 /// Targets of both runs that have the same engine, by position in each.
-fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<String>) -> Vec<(usize, usize)> {
+fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Finding>) -> Vec<(usize, usize)> {
     let nth = |targets: &[TargetSummary], at: usize| {
         let engine = targets[at].engine.clone();
         let before = targets[..at].iter().filter(|target| target.engine == engine).count();
@@ -131,55 +151,69 @@ fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<String
         let key = nth(&first.targets, a);
         match (0..second.targets.len()).find(|b| nth(&second.targets, *b) == key) {
             Some(b) => pairs.push((a, b)),
-            None => unmatched
-                .push(format!("{} has {}, {} has not.", first.run, first.words.targets[a], second.run)),
+            None => unmatched.push(only_in(first, a)),
         }
     }
     for b in (0..second.targets.len()).filter(|b| !pairs.iter().any(|(_, matched)| matched == b)) {
-        unmatched.push(format!("{} has {}, {} has not.", second.run, second.words.targets[b], first.run));
+        unmatched.push(only_in(second, b));
     }
     pairs
 }
 
+fn only_in(summary: &Summary, target: usize) -> Finding {
+    Finding::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
+}
+
 fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comparisons: usize) -> Row {
-    let ratio = if a.status == Status::Ok && b.status == Status::Ok && unfinished(first, second).is_none() {
-        let figures = |cell: &CellFigures| cell.by_round.values().copied().collect::<Vec<f64>>();
-        welch(&figures(b), &figures(a), comparisons)
-    } else {
-        None
-    };
-    let floor = first.noise_floor.unwrap_or(0.0).max(second.noise_floor.unwrap_or(0.0));
-    let result = match ratio.map(|ratio| judge(&ratio, floor, Direction::HigherIsBetter)) {
-        None => VerdictResult::NotComparable,
-        Some(Verdict::Faster) => VerdictResult::Faster,
-        Some(Verdict::Slower) => VerdictResult::Slower,
-        Some(Verdict::Indistinguishable) => VerdictResult::Indistinguishable,
-        Some(Verdict::Open | Verdict::NotComparable { .. }) => VerdictResult::Open,
-    };
-    let result = if unfinished(first, second).is_some() { VerdictResult::Open } else { result };
     let mut row = Row {
         target: a.target.clone(),
         axes: a.axes.clone(),
         operation: a.operation.clone(),
-        first: a.ops_per_second,
-        second: b.ops_per_second,
-        result,
-        ratio: ratio.map(|ratio| ratio.ratio),
-        low: ratio.and_then(|ratio| ratio.low()),
-        high: ratio.and_then(|ratio| ratio.high()),
-        sentence: String::new(),
-        shown: first.words.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
+        metric: a.metric,
+        first: value(a),
+        second: value(b),
+        result: VerdictResult::NotComparable,
+        why: None,
+        ratio: None,
+        low: None,
+        high: None,
+        lower_bound: false,
+        shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
-    row.sentence = match unfinished(first, second) {
-        Some(run) => format!("{}: not compared, since {run} is not complete.", what(first, a)),
-        None => sentence(first, a, b, result, ratio),
+    let cells = [b, a];
+    // Comparing a run before its end would be an analysis that was not planned.
+    let runs = [second, first].into_iter().zip(SIDES);
+    let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
+    let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
+    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_figures(side, Some(cell)));
+    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, SIDES));
+    if row.why.is_some() {
+        return row;
+    }
+    let figures = |cell: &CellFigures| cell.by_round.values().copied().collect::<Vec<f64>>();
+    let Some(ratio) = welch(&figures(b), &figures(a), comparisons) else {
+        row.why = Some(Why::NoCommonRound);
+        return row;
     };
+    let floor = first.noise_floor.unwrap_or(0.0).max(second.noise_floor.unwrap_or(0.0));
+    (row.result, row.why, row.lower_bound) = bounded(result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
+    (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
 }
 
-/// A run that has not ended as planned: comparing it would be an analysis that was not planned.
-fn unfinished<'a>(first: &'a Summary, second: &'a Summary) -> Option<&'a str> {
-    [first, second].into_iter().find(|summary| !summary.complete).map(|summary| summary.run.as_str())
+/// What is compared of a cell: transactions per second, or the p99 of response times.
+fn value(cell: &CellFigures) -> Option<Interval> {
+    match cell.metric {
+        Metric::ResponseP99 if cell.is_overloaded() || cell.is_generator_late() => None,
+        Metric::ResponseP99 => {
+            let value = cell.open_loop?.response_us.p99;
+            Some(Interval { value, low: None, high: None })
+        }
+        Metric::Throughput | Metric::HighestRate => {
+            let rate = cell.ops_per_second?;
+            Some(Interval { value: rate.median, low: rate.low, high: rate.high })
+        }
+    }
 }
 
 /// The ratio of two geometric means with the interval of Welch ("The generalization of 'Student's' problem when
@@ -195,7 +229,7 @@ fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRat
         let freedom = (va + vb).powi(2) / (va * va / (a.len() - 1) as f64 + vb * vb / (b.len() - 1) as f64);
         let tail = 0.5 * (1.0 - CONFIDENCE) / comparisons as f64;
         let reach = if error > 0.0 { -student_t_quantile(tail, freedom) * error } else { 0.0 };
-        Interval { low: (difference - reach).exp(), high: (difference + reach).exp() }
+        kurabe_stats::Interval { low: (difference - reach).exp(), high: (difference + reach).exp() }
     });
     Some(PairedRatio {
         ratio: difference.exp(),
@@ -219,84 +253,47 @@ fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-/// The figures of a cell: `Reads on SQLite (1 kB)`.
-fn what(first: &Summary, cell: &CellFigures) -> String {
-    let words = &first.words;
-    let place: Vec<String> = words
-        .chart_axis()
-        .into_iter()
-        .chain(words.varying())
-        .filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)))
-        .collect();
-    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-    format!("{} on {}{place}", capital(&words.plural(&cell.operation)), words.targets[cell.target_index])
-}
-
-fn sentence(
-    first: &Summary,
-    a: &CellFigures,
-    b: &CellFigures,
-    result: VerdictResult,
-    ratio: Option<PairedRatio>,
-) -> String {
-    let what = what(first, a);
-    match (result, ratio) {
-        (VerdictResult::Faster, Some(ratio)) => format!("{what} are {}.", told(&ratio, "faster", "fast")),
-        (VerdictResult::Slower, Some(ratio)) => {
-            format!("{what} were {} in the first run.", told(&ratio.inverse(), "faster", "fast"))
-        }
-        (VerdictResult::Indistinguishable, _) => format!("{what}: no difference was seen."),
-        (VerdictResult::Open, _) => format!("{what}: open, since one round shows no interval."),
-        _ => {
-            let why = a.reason.as_deref().or(b.reason.as_deref()).unwrap_or("there are no figures");
-            format!("{what}: not compared: {why}.")
-        }
+fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
+    if let Some(run) = [first, second].into_iter().find(|summary| !summary.complete) {
+        return vec![Finding::NotCompared { run: run.run.clone() }];
     }
-}
-
-fn told(ratio: &PairedRatio, than: &str, as_: &str) -> String {
-    let how = HowMuch::of(ratio);
-    if how.factor { format!("{} as {as_}", how.amount) } else { format!("{} {than}", how.amount) }
-}
-
-fn summary(rows: &[Row], first: &Summary, second: &Summary) -> Vec<String> {
-    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count();
-    let mut sentences = Vec::new();
+    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count() as u32;
+    let mut findings = vec![Finding::Changes {
+        faster: count(VerdictResult::Faster),
+        slower: count(VerdictResult::Slower),
+        no_difference: count(VerdictResult::NoDifference),
+        inconclusive: count(VerdictResult::Inconclusive),
+        not_comparable: count(VerdictResult::NotComparable),
+    }];
     if rows.is_empty() {
-        return vec!["The two runs have no figure in common.".to_owned()];
+        return findings;
     }
-    if let Some(run) = unfinished(first, second) {
-        return vec![format!(
-            "{run} is not complete: figures are shown, and nothing is compared before it is."
-        )];
+    let noise_floor = [first.noise_floor, second.noise_floor].into_iter().flatten().max_by(f64::total_cmp);
+    findings.push(Finding::NotInterleaved { noise_floor });
+    findings.extend(rows.iter().filter_map(|row| changed(row, first)));
+    findings
+}
+
+/// One row that changed, or why it cannot be told.
+fn changed(row: &Row, first: &Summary) -> Option<Finding> {
+    let labels = &first.labels;
+    let chart = labels.chart_axis().map(|axis| axis.name.as_str());
+    let axes = labels.varying().filter(|axis| Some(axis.name.as_str()) != chart);
+    let axes = axes.filter_map(|axis| Some((axis.name.clone(), row.axes.get(&axis.name)?.clone())));
+    let scope = Scope {
+        operations: vec![row.operation.clone()],
+        targets: vec![row.target.clone()],
+        at: chart.and_then(|chart| row.axes.get(chart)).cloned().into_iter().collect(),
+        axes: Cell::new(axes),
+    };
+    let (metric, lower_bound) = (row.metric, row.lower_bound);
+    if let Some(ratio) = row.gain() {
+        let faster = row.result == VerdictResult::Faster;
+        return Some(Finding::Changed { scope, metric, faster, ratio, lower_bound });
     }
-    let mut parts = vec![
-        format!("{} are faster in the second", count(VerdictResult::Faster)),
-        format!("{} slower", count(VerdictResult::Slower)),
-        format!("{} show no difference", count(VerdictResult::Indistinguishable)),
-    ];
-    for (result, text) in
-        [(VerdictResult::NotComparable, "have no figures"), (VerdictResult::Open, "are open (one round)")]
-    {
-        if count(result) > 0 {
-            parts.push(format!("{} {text}", count(result)));
-        }
-    }
-    sentences.push(format!(
-        "Of {} figures that both runs have, {}.",
-        rows.len(),
-        crate::format::list(&parts)
-    ));
-    let floor = [first.noise_floor, second.noise_floor].into_iter().flatten().max_by(f64::total_cmp);
-    let floor = floor.map_or_else(String::new, |floor| {
-        format!(" The larger noise floor, {}, was held against them.", percent(floor))
-    });
-    sentences.push(format!(
-        "The two runs were made at different times and are not interleaved: what changed on the machine between them looks the same as a difference between them, so this is weaker evidence than one run of both.{floor}"
-    ));
-    let changed = |row: &&Row| matches!(row.result, VerdictResult::Faster | VerdictResult::Slower);
-    sentences.extend(rows.iter().filter(changed).map(|row| row.sentence.clone()));
-    sentences
+    let [a, b] = SIDES.map(str::to_owned);
+    let pair = Pair { metric, axis: "run".to_owned(), a, b };
+    Some(Finding::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? })
 }
 
 #[cfg(test)]

@@ -1,30 +1,30 @@
 //! A comparison of two runs as text, Markdown and JSON.
 
-use super::Compared;
-use crate::format::figure;
+use super::{Compared, Row};
+use crate::finding::{Interval, Metric, Section};
+use crate::format::{figure, micros};
 use crate::markdown::{escaped, items, markdown_table, publishing};
-use crate::phrase::HowMuch;
-use crate::summary::{Rate, VerdictResult};
+use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
+use crate::template::amount;
 use crate::terminal::{Options, Page};
-use kurabe_stats::{Interval, PairedRatio};
 use std::fmt::Write as _;
 
 /// The comparison for a terminal.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("{} → {}", compared.first, compared.second));
-    page.publishing(&compared.publishing);
+    page.publishing(&compared.sentences(Section::Publishing));
     page.gap();
-    for table in [rows(compared), differences(compared)] {
-        if !table.rows.is_empty() {
-            page.heading(&table.operation);
-            page.grid(&table);
-            page.gap();
-        }
+    for table in tables(compared) {
+        page.heading(&table.operation);
+        page.grid(&table);
+        page.gap();
     }
-    for sentence in compared.summary.iter().chain(&compared.unmatched) {
-        page.item(sentence);
+    for section in [Section::Verdict, Section::Caution] {
+        for sentence in compared.sentences(section) {
+            page.item(sentence);
+        }
     }
     page.text
 }
@@ -32,18 +32,32 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
 /// The comparison as Markdown.
 pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
-    publishing(&mut text, &compared.publishing);
-    items(&mut text, &compared.summary);
-    for table in [rows(compared), differences(compared)] {
-        if !table.rows.is_empty() {
-            let _ = write!(text, "## {}\n\n", escaped(&table.operation));
-            text.push_str(&markdown_table(&table));
-        }
+    publishing(&mut text, &compared.sentences(Section::Publishing));
+    items(&mut text, &compared.sentences(Section::Verdict));
+    for table in tables(compared) {
+        let _ = write!(text, "## {}\n\n", escaped(&table.operation));
+        text.push_str(&markdown_table(&table));
     }
-    if !compared.unmatched.is_empty() {
-        items(&mut text, &compared.unmatched);
+    let cautions = compared.sentences(Section::Caution);
+    if !cautions.is_empty() {
+        items(&mut text, &cautions);
     }
     text
+}
+
+/// A table for each metric that is compared, and one of what else differs.
+fn tables(compared: &Compared) -> Vec<Table> {
+    let metrics = [
+        (Metric::Throughput, "Operations per second"),
+        (Metric::ResponseP99, "Response p99"),
+        (Metric::HighestRate, "Highest rate per second"),
+    ];
+    let of = |(metric, title): (Metric, &str)| {
+        let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.metric == metric).collect();
+        rows_table(&rows, title)
+    };
+    let all = metrics.into_iter().map(of).chain([differences(compared)]);
+    all.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// The comparison as one JSON object, indented, with a final newline.
@@ -51,50 +65,40 @@ pub fn json(compared: &Compared) -> String {
     serde_json::to_string_pretty(compared).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
 }
 
-fn rows(compared: &Compared) -> Table {
-    let count = compared.rows.first().map_or(0, |row| row.shown.len());
+fn rows_table(rows: &[&Row], title: &str) -> Table {
+    let count = rows.first().map_or(0, |row| row.shown.len());
     let varies = |at: &usize| {
-        let mut values = compared.rows.iter().map(|row| row.shown.get(*at));
+        let mut values = rows.iter().map(|row| row.shown.get(*at));
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
     let axes: Vec<usize> = (0..count).filter(varies).collect();
-    let name = |at: usize| compared.rows[0].shown[at].0.as_str();
     let mut columns = vec![column("operation", false), column("target", false)];
-    columns.extend(axes.iter().map(|at| column(name(*at), false)));
+    columns.extend(axes.iter().map(|at| column(&rows[0].shown[*at].0, false)));
     columns.extend(["first", "second", "change"].map(|head| column(head, true)));
-    let rate = |rate: Option<Rate>| rate.map_or_else(|| "–".to_owned(), |rate| figure(rate.median));
-    let rows = compared
-        .rows
-        .iter()
-        .map(|row| {
-            let mut cells = vec![row.operation.clone(), row.target.clone()];
-            cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
-            cells.extend([rate(row.first), rate(row.second), change(row)]);
-            cells
-        })
-        .collect();
-    Table { operation: "Operations per second".to_owned(), legend: None, means: false, columns, rows }
+    let value = |row: &Row, value: Option<Interval>| match (value, row.metric) {
+        (None, _) => "–".to_owned(),
+        (Some(value), Metric::ResponseP99) => micros(value.value),
+        (Some(value), _) => figure(value.value),
+    };
+    let cells = |row: &&Row| {
+        let mut cells = vec![row.operation.clone(), row.target.clone()];
+        cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
+        cells.extend([value(row, row.first), value(row, row.second), change(row)]);
+        cells
+    };
+    let rows = rows.iter().map(cells).collect();
+    Table { operation: title.to_owned(), legend: None, means: false, columns, rows }
 }
 
-fn change(row: &super::Row) -> String {
-    let ratio = |inverse: bool| {
-        let interval = row.low.zip(row.high).map(|(low, high)| Interval { low, high });
-        let ratio = PairedRatio {
-            ratio: row.ratio.unwrap_or(1.0),
-            interval,
-            rounds: 0,
-            confidence: 0.95,
-            comparisons: 1,
-        };
-        HowMuch::of(&if inverse { ratio.inverse() } else { ratio }).amount
-    };
+fn change(row: &Row) -> String {
+    let how = row.gain().map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     match row.result {
-        VerdictResult::Faster => format!("faster: {}", ratio(false)),
-        VerdictResult::Slower => format!("slower: {}", ratio(true)),
-        VerdictResult::Indistinguishable => "no difference seen".to_owned(),
+        VerdictResult::Faster => format!("faster: {how}"),
+        VerdictResult::Slower => format!("slower: {how}"),
+        VerdictResult::NoDifference => "equal".to_owned(),
         VerdictResult::NotComparable => "not compared".to_owned(),
-        VerdictResult::Open => "open".to_owned(),
+        VerdictResult::Inconclusive => "inconclusive".to_owned(),
     }
 }
 

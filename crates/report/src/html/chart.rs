@@ -5,8 +5,8 @@ use super::lines::{Line, Panel};
 use super::palette::{DASHES, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{figure, micros, percent, short_figure};
+use crate::labels::{Axis, Kind};
 use crate::summary::{CellFigures, Latency};
-use crate::words::{Axis, Kind};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
 use std::fmt::Write as _;
@@ -57,6 +57,8 @@ impl View {
                 let rate = cell.ops_per_second?;
                 Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
             }
+            // A backlog's times grow with the trial, and a late generator's are its own.
+            Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
             Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
             Self::Named(name) => {
                 let figure = cell.figures.iter().find(|figure| figure.name == name)?;
@@ -81,7 +83,7 @@ fn times(cell: &CellFigures) -> Option<Latency> {
 }
 
 /// A published line: its name, and horizontal values with operations per second.
-pub(crate) struct Ghost<'a> {
+pub(crate) struct Reference<'a> {
     pub name: &'a str,
     /// Whether the horizontal value is a number of clients.
     pub x_is_clients: bool,
@@ -97,7 +99,7 @@ pub(crate) struct Frame<'a> {
     pub axis: Option<&'a Axis>,
     /// The least and the greatest figure of all panels.
     pub range: (f64, f64),
-    pub ghosts: Vec<Ghost<'a>>,
+    pub references: Vec<Reference<'a>>,
 }
 
 impl<'a> Frame<'a> {
@@ -106,12 +108,13 @@ impl<'a> Frame<'a> {
         view: View,
         axis: Option<&'a Axis>,
         panels: &[Panel<'_>],
-        ghosts: Vec<Ghost<'a>>,
+        references: Vec<Reference<'a>>,
     ) -> Option<Self> {
         let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
         let measured: Vec<_> = cells().filter_map(|(_, cell)| view.figure(cell)).collect();
-        let published =
-            ghosts.iter().flat_map(|ghost| ghost.points.iter().map(|point| ghost.figure(view, *point)));
+        let published = references
+            .iter()
+            .flat_map(|reference| reference.points.iter().map(|point| reference.figure(view, *point)));
         let figures: Vec<f64> = measured.iter().map(|(figure, ..)| *figure).chain(published).collect();
         // An interval of two rounds may span more decades than all figures together, which are what is to be seen: such a
         // bar ends at the edge.
@@ -119,7 +122,7 @@ impl<'a> Frame<'a> {
         let ends =
             measured.iter().flat_map(|(_, low, high)| [low.max(least / BEYOND), high.min(most * BEYOND)]);
         let values: Vec<f64> = figures.iter().copied().chain(ends).collect();
-        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, ghosts })
+        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, references })
     }
 
     /// The values of the horizontal axis as numbers, where it has several.
@@ -145,11 +148,13 @@ impl<'a> Frame<'a> {
     fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> String {
         let named = panel.lines.len() <= NAMED && panel.lines.len() > 1;
         let lines = panel.lines.iter().filter(|_| named).map(|line| line.label.as_str());
-        let longest =
-            lines.chain(self.ghosts.iter().map(|ghost| ghost.name)).map(|label| label.chars().count()).max();
+        let longest = lines
+            .chain(self.references.iter().map(|reference| reference.name))
+            .map(|label| label.chars().count())
+            .max();
         let right = longest.map_or(14.0, |letters| (letters as f64).mul_add(LETTER, 14.0).min(150.0));
-        let ghost_xs = self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| *x);
-        let all: Vec<f64> = xs.iter().copied().chain(ghost_xs).collect();
+        let reference_xs = self.references.iter().flat_map(|reference| reference.points).map(|(x, _)| *x);
+        let all: Vec<f64> = xs.iter().copied().chain(reference_xs).collect();
         let (low, high) = range(all.iter().copied(), 2.0).unwrap_or((1.0, 10.0));
         let x = Log::new(low, high, LEFT, WIDTH - right);
         let y = Log::new(self.range.0, self.range.1, HEIGHT - BOTTOM, TOP);
@@ -157,20 +162,20 @@ impl<'a> Frame<'a> {
         self.vertical_grid(&mut svg, &y, WIDTH - right);
         self.horizontal_ticks(&mut svg, &x, WIDTH - right);
         let mut labels: Vec<Label> = Vec::new();
-        for ghost in &self.ghosts {
-            let points: Vec<(f64, f64)> = ghost
+        for reference in &self.references {
+            let points: Vec<(f64, f64)> = reference
                 .points
                 .iter()
-                .map(|point| (x.at(point.0), y.at(ghost.figure(self.view, *point))))
+                .map(|point| (x.at(point.0), y.at(reference.figure(self.view, *point))))
                 .collect();
             // One point is no line: it is a dot.
             let drawn = match points[..] {
                 [(px, py)] => format!("<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\"/>"),
                 _ => format!("<polyline points=\"{}\"/>", coordinates(&points)),
             };
-            let _ = write!(svg, "<g class=\"ghost\">{drawn}</g>");
+            let _ = write!(svg, "<g class=\"reference\">{drawn}</g>");
             labels.extend(points.last().map(|(px, py)| Label {
-                text: ghost.name.to_owned(),
+                text: reference.name.to_owned(),
                 color: None,
                 x: *px,
                 y: *py,
@@ -260,8 +265,11 @@ impl<'a> Frame<'a> {
         let Some(axis) = self.axis else { return };
         let base = HEIGHT - BOTTOM;
         // The tested values are named first; published ones where there is room left.
-        let published =
-            self.ghosts.iter().flat_map(|ghost| ghost.points).map(|(x, _)| AxisValue::Number(*x as u64));
+        let published = self
+            .references
+            .iter()
+            .flat_map(|reference| reference.points)
+            .map(|(x, _)| AxisValue::Number(*x as u64));
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for value in axis.sorted().into_iter().chain(published) {
             let AxisValue::Number(n) = value else { continue };
@@ -346,7 +354,7 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String
     }
 }
 
-impl Ghost<'_> {
+impl Reference<'_> {
     /// The figure of a point: its rate, or the time that it means for each client, in microseconds.
     fn figure(&self, view: View, (x, rate): (f64, f64)) -> f64 {
         match view {
@@ -387,7 +395,7 @@ fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
         most = *place - STEP;
     }
     for (label, place) in labels.iter().zip(places) {
-        let class = label.color.map_or_else(|| "ghost".to_owned(), |color| format!("c{}", color % 8));
+        let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
         let _ = write!(
             svg,
             "<path class=\"leader\" d=\"M{:.1} {:.1}L{:.1} {place:.1}\"/><text class=\"name {class}\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
@@ -418,7 +426,7 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
     }
     if let Some(found) = &cell.attribution {
         let least = if cell.is_lower_bound() { ", a lower bound" } else { "" };
-        let _ = write!(text, "\nbound by: {}{least}", found.bound_by.word());
+        let _ = write!(text, "\nbottleneck: {}{least}", found.bottleneck.word());
     }
     if let Some(latency) = times(cell) {
         let what = if cell.open_loop.is_some() { "response " } else { "" };

@@ -5,8 +5,8 @@
 //! panel of its own, so that no panel has more lines than can be told apart.
 
 use super::palette::{DASHES, LIGHT};
+use crate::labels::Axis;
 use crate::summary::{CellFigures, Status, Summary};
-use crate::words::Axis;
 use kurabe_core::axis::AxisValue;
 
 /// What tells series apart.
@@ -29,7 +29,7 @@ impl Property<'_> {
     /// The names of its levels, in order.
     pub fn levels(&self, summary: &Summary) -> Vec<String> {
         match self {
-            Self::Target => summary.words.targets.clone(),
+            Self::Target => summary.labels.targets.clone(),
             Self::Axis(axis) => levels_of(axis).iter().map(|value| axis.name_value(value)).collect(),
         }
     }
@@ -37,7 +37,7 @@ impl Property<'_> {
     /// The names of its levels where the property itself is named beside them.
     pub fn short_levels(&self, summary: &Summary) -> Vec<String> {
         match self {
-            Self::Target => summary.words.targets.clone(),
+            Self::Target => summary.labels.targets.clone(),
             Self::Axis(axis) => levels_of(axis).iter().map(|value| axis.show(value)).collect(),
         }
     }
@@ -51,7 +51,7 @@ impl Property<'_> {
 
     fn count(&self, summary: &Summary) -> usize {
         match self {
-            Self::Target => summary.words.targets.len(),
+            Self::Target => summary.labels.targets.len(),
             Self::Axis(axis) => axis.values.len(),
         }
     }
@@ -70,9 +70,9 @@ pub(crate) struct Shares<'a> {
 
 /// Shares out what varies in a run.
 pub(crate) fn shares(summary: &Summary) -> Shares<'_> {
-    let words = &summary.words;
-    let mut rest: Vec<Property<'_>> = words.varying().map(Property::Axis).collect();
-    let color = if words.several_targets() {
+    let labels = &summary.labels;
+    let mut rest: Vec<Property<'_>> = labels.varying().map(Property::Axis).collect();
+    let color = if labels.several_targets() {
         Some(Property::Target)
     } else {
         let most = (0..rest.len())
@@ -103,8 +103,8 @@ pub(crate) struct Panel<'a> {
 
 /// The panels of one operation.
 pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &str) -> Vec<Panel<'a>> {
-    let words = &summary.words;
-    let xs = words.chart_axis().map(Axis::sorted).unwrap_or_default();
+    let labels = &summary.labels;
+    let xs = labels.chart_axis().map(Axis::sorted).unwrap_or_default();
     let mut panels: Vec<(Vec<usize>, Panel<'a>)> = Vec::new();
     let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.baseline_repeat);
     for cell in cells.filter(|cell| cell.status == Status::Ok) {
@@ -114,7 +114,7 @@ pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &
         let place =
             |property: &Option<Property<'_>>| property.as_ref().map_or(Some(0), |property| property.of(cell));
         let (Some(color), Some(dash)) = (place(&shares.color), place(&shares.dash)) else { continue };
-        let x = words
+        let x = labels
             .chart_axis()
             .and_then(|axis| cell.axes.get(&axis.name))
             .and_then(|value| xs.iter().position(|x| x == value))
@@ -151,5 +151,5 @@ fn label(summary: &Summary, shares: &Shares<'_>, color: usize, dash: usize) -> S
     };
     let parts: Vec<String> =
         [level(&shares.color, color), level(&shares.dash, dash)].into_iter().flatten().collect();
-    if parts.is_empty() { summary.words.targets.join("") } else { parts.join(" ") }
+    if parts.is_empty() { summary.labels.targets.join("") } else { parts.join(" ") }
 }

@@ -8,10 +8,11 @@ mod palette;
 mod scale;
 mod sections;
 
-use crate::format::{capital, moment};
+use crate::finding::Section;
+use crate::format::{capital, timestamp};
 use crate::published::{self, Published};
 use crate::summary::Summary;
-use chart::{Frame, Ghost, View};
+use chart::{Frame, Reference, View};
 use escape::Escaped;
 use kurabe_core::load::Load;
 use lines::{Shares, panels, shares};
@@ -29,8 +30,8 @@ pub struct Options {
 /// The page as text.
 pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
-        summary.words.published.filter(|_| options.published).map(published::load).unwrap_or_default();
-    let title = format!("{}: {}", capital(&summary.experiment), summary.words.targets.join(", "));
+        summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
+    let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
     let mut page = String::with_capacity(64 * 1024);
     let _ = write!(
         page,
@@ -49,19 +50,19 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         page,
         "<p class=\"meta\">Run {} · {} · {} · Kurabe {}</p>\n</header>\n<main>",
         Escaped(&summary.run),
-        moment(summary.began),
-        crate::phrase::rounds(summary.rounds),
+        timestamp(summary.began),
+        crate::template::rounds(summary.rounds),
         Escaped(&summary.kurabe)
     );
     sections::verdict(&mut page, summary);
     named::charts(&mut page, summary);
     charts(&mut page, summary, &published);
-    sections::details(&mut page, summary);
+    sections::list_of(&mut page, summary, Section::Detail, "In detail");
     sections::figures(&mut page, summary);
     sections::engine(&mut page, summary);
-    sections::bounds(&mut page, summary);
+    sections::list_of(&mut page, summary, Section::Bottleneck, "Bottlenecks");
     sections::lacking(&mut page, summary);
-    sections::trust(&mut page, summary);
+    sections::basis(&mut page, summary);
     sections::targets(&mut page, summary);
     sections::setup(&mut page, summary);
     let _ = write!(
@@ -84,10 +85,10 @@ fn style() -> String {
 
 fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
     let shares = shares(summary);
-    let axis = summary.words.chart_axis();
+    let axis = summary.labels.chart_axis();
     let mut drawn = String::new();
     let all: Vec<_> = summary
-        .words
+        .labels
         .operations
         .iter()
         .map(|operation| (operation, panels(summary, &shares, &operation.name)))
@@ -106,7 +107,7 @@ fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
         }
         let frames: Vec<Frame<'_>> = [View::Rate, View::Time]
             .into_iter()
-            .filter_map(|view| Frame::of(view, axis, panels, ghosts(published, &operation.name)))
+            .filter_map(|view| Frame::of(view, axis, panels, references(published, &operation.name)))
             .collect();
         for panel in panels {
             drawn.push_str("<figure>");
@@ -151,11 +152,11 @@ fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
     page.push_str("</section>\n");
 }
 
-fn ghosts<'a>(published: &'a [Published], operation: &str) -> Vec<Ghost<'a>> {
+fn references<'a>(published: &'a [Published], operation: &str) -> Vec<Reference<'a>> {
     let lines = published.iter().flat_map(|published| &published.lines);
     lines
         .filter(|line| line.operation == operation)
-        .map(|line| Ghost { name: &line.name, x_is_clients: line.x_is_clients, points: &line.points })
+        .map(|line| Reference { name: &line.name, x_is_clients: line.x_is_clients, points: &line.points })
         .collect()
 }
 

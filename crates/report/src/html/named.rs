@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 /// A section for each such figure that the run has.
 pub(super) fn charts(page: &mut String, summary: &Summary) {
     let shares = shares(summary);
-    let axis = summary.words.chart_axis();
+    let axis = summary.labels.chart_axis();
     for name in CHARTED {
         let mut drawn = String::new();
-        for operation in &summary.words.operations {
+        for operation in &summary.labels.operations {
             let panels = panels(summary, &shares, &operation.name);
             let Some(frame) = Frame::of(View::Named(name), axis, &panels, Vec::new()) else { continue };
             for panel in &panels {

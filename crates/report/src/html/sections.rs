@@ -2,55 +2,52 @@
 
 use super::escape::Escaped;
 use crate::engine::{self, Titled};
+use crate::finding::Section;
 use crate::format::{capital, command_line, glued, list};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
-use crate::terminal::trust as trust_sentences;
 use kurabe_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The verdict first (after what licences say of publishing it), then what a reader must know before believing it.
 pub(super) fn verdict(page: &mut String, summary: &Summary) {
-    for sentence in &summary.publishing {
+    for sentence in summary.sentences(Section::Publishing) {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
     }
     page.push_str("<ul class=\"verdict\">\n");
-    for sentence in &summary.summary {
+    for sentence in summary.sentences(Section::Verdict) {
         let _ = writeln!(page, "<li>{}</li>", Escaped(&glued(sentence)));
     }
     page.push_str("</ul>\n");
-    for note in &summary.notes {
-        let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(note)));
+    for sentence in summary.sentences(Section::Caution) {
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
     }
-    let _ = writeln!(page, "<p class=\"soft\">{}</p>", Escaped(&glued(&summary.scope)));
 }
 
 /// More sentences than these are folded; on paper they are all there.
 const SHOWN_AT_ONCE: usize = 12;
 
-pub(super) fn details(page: &mut String, summary: &Summary) {
-    if summary.details.is_empty() {
+/// A section with an item for each of its sentences; nothing where there is none.
+pub(super) fn list_of(page: &mut String, summary: &Summary, section: Section, heading: &str) {
+    let sentences = summary.sentences(section);
+    if sentences.is_empty() {
         return;
     }
-    page.push_str("<section>\n<h2>In particular</h2>\n");
-    let many = summary.details.len() > SHOWN_AT_ONCE;
+    let _ = writeln!(page, "<section>\n<h2>{heading}</h2>");
+    let many = sentences.len() > SHOWN_AT_ONCE;
     if many {
-        let _ = writeln!(
-            page,
-            "<details>\n<summary>{} verdicts, each in a sentence</summary>",
-            summary.details.len()
-        );
+        let _ = writeln!(page, "<details>\n<summary>{} findings</summary>", sentences.len());
     }
-    items(page, &summary.details);
+    items(page, &sentences);
     page.push_str(if many { "</details>\n</section>\n" } else { "</section>\n" });
 }
 
-fn items(page: &mut String, sentences: &[String]) {
+fn items(page: &mut String, sentences: &[impl AsRef<str>]) {
     page.push_str("<ul class=\"plain\">\n");
     for sentence in sentences {
-        let _ = writeln!(page, "<li>{}</li>", Escaped(&glued(sentence)));
+        let _ = writeln!(page, "<li>{}</li>", Escaped(&glued(sentence.as_ref())));
     }
     page.push_str("</ul>\n");
 }
@@ -95,14 +92,14 @@ fn one_table(page: &mut String, table: &Table) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// What the server says of itself, and what it does not tell.
+/// What the server reports of itself, and what it does not report.
 pub(super) fn engine(page: &mut String, summary: &Summary) {
-    let (said, untold) = (engine::tables(summary, false), engine::untold(summary));
-    if said.is_empty() && untold.is_empty() {
+    let (tables, missing) = (engine::tables(summary, false), summary.sentences(Section::NotReported));
+    if tables.is_empty() && missing.is_empty() {
         return;
     }
-    page.push_str("<section>\n<h2>What the server says</h2>\n");
-    for Titled { title, legend, table } in said {
+    page.push_str("<section>\n<h2>Reported by the server</h2>\n");
+    for Titled { title, legend, table } in tables {
         let _ = writeln!(
             page,
             "<h3>{}</h3>\n<p class=\"soft\">{}</p>",
@@ -111,20 +108,10 @@ pub(super) fn engine(page: &mut String, summary: &Summary) {
         );
         one_table(page, &table);
     }
-    if !untold.is_empty() {
-        page.push_str("<h3>What it does not tell</h3>\n");
-        items(page, &untold);
+    if !missing.is_empty() {
+        page.push_str("<h3>Not reported</h3>\n");
+        items(page, &missing);
     }
-    page.push_str("</section>\n");
-}
-
-/// What bound the cells, with the evidence.
-pub(super) fn bounds(page: &mut String, summary: &Summary) {
-    if summary.bounds.is_empty() {
-        return;
-    }
-    page.push_str("<section>\n<h2>What bound it</h2>\n");
-    items(page, &summary.bounds);
     page.push_str("</section>\n");
 }
 
@@ -151,19 +138,19 @@ pub(super) fn lacking(page: &mut String, summary: &Summary) {
     page.push_str("</tbody></table></div>\n</section>\n");
 }
 
-pub(super) fn trust(page: &mut String, summary: &Summary) {
-    page.push_str("<section>\n<h2>What this rests on</h2>\n");
-    items(page, &trust_sentences(summary));
+pub(super) fn basis(page: &mut String, summary: &Summary) {
+    page.push_str("<section>\n<h2>Basis</h2>\n");
+    items(page, &summary.sentences(Section::Basis));
     page.push_str(
         "<h3>How to read a verdict</h3>\n\
-         <p>In each round every cell is measured once, in random order, so that two cells of a round met the same state of the machine. A ratio is the geometric mean of the rounds' ratios. It is called faster or slower only if two things hold: its interval, widened for few rounds and for all comparisons made together, does not hold 1; and it is farther from 1 than the noise floor, which is how far the baseline may be from itself when it is measured twice in each round.</p>\n\
-         <p>“No difference was seen” is a normal answer. It does not prove that two things are equal; the sentence says how large a difference would have been seen. A ratio holds for what was tested here, on this machine. Where acknowledged writes survive different things, a verdict on writes says so.</p>\n</section>\n",
+         <p>Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if two things hold: the ratio's interval, widened for few rounds and for all comparisons made together, excludes 1; and the ratio is farther from 1 than the noise floor, which is how far the baseline may be from itself when it is measured twice in each round.</p>\n\
+         <p>“No difference detected” does not prove that two things are equal; the sentence gives the smallest difference that would have been detected. “Differ by less than” means that the whole interval lies within the margin. A ratio holds for what was tested here, on this machine. A verdict on writes says so where acknowledged writes survive different things.</p>\n</section>\n",
     );
 }
 
 pub(super) fn targets(page: &mut String, summary: &Summary) {
     page.push_str("<section>\n<h2>Targets</h2>\n");
-    for (target, name) in summary.targets.iter().zip(&summary.words.targets) {
+    for (target, name) in summary.targets.iter().zip(&summary.labels.targets) {
         one_target(page, target, name);
     }
     page.push_str("</section>\n");
@@ -171,7 +158,7 @@ pub(super) fn targets(page: &mut String, summary: &Summary) {
 
 fn one_target(page: &mut String, target: &TargetSummary, name: &str) {
     let _ = writeln!(page, "<h3>{} {}</h3>\n<dl>", Escaped(name), Escaped(&target.version));
-    let class = crate::phrase::class_name(target.durability);
+    let class = crate::template::class_name(target.durability);
     entry(page, "Durability", &format!("{class}: {}", target.durability_promise));
     if !target.durability_settings.is_empty() {
         entry(page, "because", &settings(&target.durability_settings));
@@ -202,7 +189,7 @@ fn entry(page: &mut String, name: &str, text: &str) {
 /// Axes, machine, command.
 pub(super) fn setup(page: &mut String, summary: &Summary) {
     page.push_str("<section>\n<h2>How it was made</h2>\n<dl>\n");
-    for axis in &summary.words.axes {
+    for axis in &summary.labels.axes {
         let values: Vec<String> = axis
             .values
             .iter()

@@ -11,7 +11,7 @@ pub mod others;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
-use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::facts::{Limits, ServerFacts, Setting};
 use kurabe_core::observation::{
     CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, WireUse,
@@ -66,6 +66,7 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
         OperationInfo { name: "read", about: "reads a session by its id", requests: 10_000, writes: false },
     ],
     chart_axis: "payload",
+    answer: Answer::Comparison,
     published: Some("session_store.csv"),
 };
 

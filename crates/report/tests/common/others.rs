@@ -6,7 +6,7 @@
 use super::{At, Pattern, Scenario, observed};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::{ExperimentInfo, OperationInfo};
+use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::figure::{self, Figure, Unit};
 use kurabe_core::observation::{ServerUse, TierUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
@@ -34,6 +34,7 @@ pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 100, writes: false }],
     chart_axis: "connections",
+    answer: Answer::Slope,
     published: None,
 };
 
@@ -52,6 +53,7 @@ pub static WEBAPP: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo { name: "request", about: "logs in", requests: 100, writes: true }],
     chart_axis: "clients",
+    answer: Answer::Throughput,
     published: Some("webapp"),
 };
 
@@ -81,6 +83,7 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
         writes: true,
     }],
     chart_axis: "clients",
+    answer: Answer::Cost("room"),
     published: None,
 };
 

@@ -1,6 +1,6 @@
 //! The causes that are planted, and what each must be named.
 
-use kurabe_report::attribution::Bound;
+use kurabe_report::attribution::Bottleneck;
 
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,15 +45,15 @@ impl Kind {
     }
 
     /// What it must be attributed to on an engine of this name.
-    pub(super) fn expected(self, engine: &str) -> Bound {
+    pub(super) fn expected(self, engine: &str) -> Bottleneck {
         match self {
-            Self::Nothing => Bound::Latency,
-            Self::Network => Bound::Network,
-            Self::Disk => Bound::Disk,
-            Self::Lock => Bound::Locks,
-            Self::ClientCpu => Bound::ClientCpu,
-            Self::Table if engine == EMBEDDED => Bound::ProcessCpu,
-            Self::ServerCpu | Self::Table => Bound::ServerCpu,
+            Self::Nothing => Bottleneck::Latency,
+            Self::Network => Bottleneck::Network,
+            Self::Disk => Bottleneck::Disk,
+            Self::Lock => Bottleneck::Locks,
+            Self::ClientCpu => Bottleneck::ClientCpu,
+            Self::Table if engine == EMBEDDED => Bottleneck::ProcessCpu,
+            Self::ServerCpu | Self::Table => Bottleneck::ServerCpu,
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         }
         assert!(Kind::Network.why_not(EMBEDDED).is_some());
         assert_eq!(Kind::Disk.why_not(EMBEDDED), None);
-        assert_eq!(Kind::Table.expected(EMBEDDED), Bound::ProcessCpu);
-        assert_eq!(Kind::Table.expected("any server"), Bound::ServerCpu);
+        assert_eq!(Kind::Table.expected(EMBEDDED), Bottleneck::ProcessCpu);
+        assert_eq!(Kind::Table.expected("any server"), Bottleneck::ServerCpu);
     }
 }

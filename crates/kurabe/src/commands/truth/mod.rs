@@ -21,7 +21,7 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::sides::Sides;
-use kurabe_report::attribution::{Attribution, Bound, Confidence};
+use kurabe_report::attribution::{Attribution, Bottleneck, Confidence};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,13 +52,13 @@ struct Case {
 
 impl Case {
     fn right(&self) -> bool {
-        self.found.bound_by == self.kind.expected(self.engine)
+        self.found.bottleneck == self.kind.expected(self.engine)
     }
 
     /// Whether anything was named. Where the machine worked for others, "not known" is the answer that is right, and says
     /// nothing of the rules.
     fn named(&self) -> bool {
-        self.found.bound_by != Bound::NotKnown || self.found.suspect.is_none()
+        self.found.bottleneck != Bottleneck::Unknown || self.found.disturbed.is_none()
     }
 
     fn wrong_and_certain(&self) -> bool {
@@ -184,7 +184,7 @@ fn plant(
                 // What fails once fails again: the reason stands beside the table.
                 Err(error) => return Err(format!("its trial failed: {error}")),
             };
-            if found.suspect.is_none() || again == AGAIN {
+            if found.disturbed.is_none() || again == AGAIN {
                 break found;
             }
             again += 1;
@@ -200,7 +200,7 @@ fn plant(
             "{} on {}: {} ({}), {verdict}: {}",
             kind.name(),
             ground.engine,
-            case.found.bound_by.saturated().unwrap_or("not known"),
+            case.found.bottleneck.name(),
             case.found.confidence.name(),
             case.found.evidence
         ));
@@ -243,7 +243,7 @@ fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) ->
         let _ = writeln!(text, "| {} | {} | {} |", kind.planted(), names.join(" or "), cells.join(" | "));
     }
     let again: u32 = cases.iter().map(|case| case.again).sum();
-    let disturbed = cases.iter().filter(|case| case.found.suspect.is_some()).count();
+    let disturbed = cases.iter().filter(|case| case.found.disturbed.is_some()).count();
     let certain = cases.iter().filter(|case| case.wrong_and_certain()).count();
     let right = cases.iter().filter(|case| case.right()).count();
     let _ = write!(
@@ -268,7 +268,7 @@ fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) ->
             "- {} on {} was named {}: {}",
             case.kind.name(),
             case.engine,
-            case.found.bound_by.saturated().unwrap_or("not known"),
+            case.found.bottleneck.name(),
             case.found.evidence
         );
     }

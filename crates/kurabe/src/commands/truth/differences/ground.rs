@@ -165,7 +165,7 @@ impl<'a> Ground<'a> {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "two targets were measured and not compared"))?;
         // The first target against the second: faster by what the second was held back.
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
-            return Err(Error::new(ErrorKind::Internal, format!("no interval: {}", verdict.reason)));
+            return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
         };
         let disturbed = disturbed(&run);
         let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
@@ -177,7 +177,7 @@ impl<'a> Ground<'a> {
             covered,
             quiet: u64::from(!disturbed),
             covered_quiet: covered * u64::from(!disturbed),
-            detectable: verdict.detectable.unwrap_or(0.0).ln_1p(),
+            detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
             truth: -truth,
         })
     }

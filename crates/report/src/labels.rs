@@ -1,6 +1,8 @@
-//! How axes, values, operations and targets are called in a report.
+//! The names of axes, values, operations and targets in a report.
 
-use crate::format::plural;
+use crate::finding::Scope;
+use crate::format::{list, plural};
+use crate::summary::CellFigures;
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
@@ -35,6 +37,11 @@ impl Axis {
 
     pub fn varies(&self) -> bool {
         self.values.len() > 1
+    }
+
+    /// Whether its one value is a count of 1, of which nothing need be said.
+    fn is_one(&self) -> bool {
+        self.kind == Kind::Count && self.baseline() == Some(&AxisValue::Number(1))
     }
 
     /// A value as people write it: `100 kB`, `16`, `blob`.
@@ -86,7 +93,7 @@ impl Axis {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct OperationWords {
+pub(crate) struct OperationLabels {
     pub name: String,
     /// `reads`.
     pub plural: String,
@@ -94,23 +101,25 @@ pub(crate) struct OperationWords {
     pub writes: bool,
 }
 
-/// All words of a run.
+/// All names of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Words {
+pub(crate) struct Labels {
     /// In the experiment's order.
     pub axes: Vec<Axis>,
-    pub operations: Vec<OperationWords>,
+    pub operations: Vec<OperationLabels>,
     /// The horizontal axis of the charts, by position in `axes`.
     pub chart: Option<usize>,
     /// The targets as people call them: the engine, where no other target has it.
     pub targets: Vec<String>,
+    /// Their names in the run.
+    pub names: Vec<String>,
     /// The file of published figures.
     pub published: Option<&'static str>,
-    /// What verdicts compare where it is not throughput: "by the p99 of response times".
-    pub measure: Option<String>,
+    /// What response times must stay under where the highest rate is looked for.
+    pub objective: String,
 }
 
-impl Words {
+impl Labels {
     pub fn of(run: &Run, info: Option<&ExperimentInfo>) -> Self {
         let axes = axes(&run.header, info);
         let chart = match info {
@@ -129,7 +138,8 @@ impl Words {
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
             targets: target_names(&run.header),
             published: info.and_then(|info| info.published),
-            measure: measure(&run.header),
+            names: run.header.targets.iter().map(|target| target.name.clone()).collect(),
+            objective: units::time(Duration::from_nanos(run.header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS))),
         }
     }
 
@@ -146,8 +156,109 @@ impl Words {
             .map(|(_, axis)| axis)
     }
 
-    pub fn operation(&self, name: &str) -> Option<&OperationWords> {
+    pub fn operation(&self, name: &str) -> Option<&OperationLabels> {
         self.operations.iter().find(|operation| operation.name == name)
+    }
+
+    /// A target by its name in the run.
+    pub fn target(&self, name: &str) -> String {
+        let at = self.names.iter().position(|known| known == name);
+        at.and_then(|at| self.targets.get(at)).map_or_else(|| name.to_owned(), String::clone)
+    }
+
+    pub fn targets_of(&self, names: &[String]) -> String {
+        list(&names.iter().map(|name| self.target(name)).collect::<Vec<_>>())
+    }
+
+    pub fn operations_of(&self, names: &[String]) -> String {
+        list(&names.iter().map(|name| self.plural(name)).collect::<Vec<_>>())
+    }
+
+    pub fn axis(&self, name: &str) -> Option<&Axis> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// A side of a comparison: `SQLite`, `compress zstd`, `16 clients`.
+    pub fn side(&self, axis: &str, side: &str) -> String {
+        let Some(axis) = self.axis(axis) else { return self.target(side) };
+        let value = axis.values.iter().find(|value| axis.show(value) == side);
+        value.map_or_else(|| side.to_owned(), |value| axis.name_value(value))
+    }
+
+    /// A side of a comparison with its preposition: `on SQLite`, `with compress zstd`.
+    pub fn with(&self, axis: &str, side: &str) -> String {
+        let word = if self.axis(axis).is_some() { "with" } else { "on" };
+        format!("{word} {}", self.side(axis, side))
+    }
+
+    /// The values of a cell as people write them: `layout blob`, `16 clients`.
+    pub fn axes_of(&self, cell: &Cell) -> Vec<String> {
+        self.axes.iter().filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
+    }
+
+    /// The values that a finding holds fixed: ` (layout blob, compress none)`.
+    pub fn held(&self, scope: &Scope) -> String {
+        let held = self.axes_of(&scope.axes);
+        if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) }
+    }
+
+    /// The scope of a cell and those that differ from it in one axis only.
+    pub fn scope_of(&self, cell: &CellFigures, but: &str) -> Scope {
+        let axes = self.axes.iter().filter(|axis| axis.varies() && axis.name != but);
+        let axes = axes.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
+        let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);
+        Scope { operations, targets, at: Vec::new(), axes: Cell::new(axes) }
+    }
+
+    /// Where a finding holds: ` on SQLite from 10 kB on (layout blob)`.
+    pub fn place(&self, scope: &Scope) -> String {
+        let on = if scope.targets.is_empty() || !self.several_targets() {
+            String::new()
+        } else {
+            format!(" on {}", self.targets_of(&scope.targets))
+        };
+        let at = self.range(&scope.at);
+        let at = if at.is_empty() { at } else { format!(" {at}") };
+        format!("{on}{at}{}", self.held(scope))
+    }
+
+    /// Values of the chart axis: `at 1 kB`, `up to 10 kB`, `from 100 kB on`, `at every payload tested`.
+    fn range(&self, chosen: &[AxisValue]) -> String {
+        let Some(axis) = self.chart_axis().filter(|axis| axis.varies() || !axis.is_one()) else {
+            return String::new();
+        };
+        let values = axis.sorted();
+        let name = |at: usize| axis.name_value(&values[at]);
+        let last = values.len().saturating_sub(1);
+        let chosen: Vec<usize> = (0..values.len()).filter(|at| chosen.contains(&values[*at])).collect();
+        if chosen.len() == values.len() && values.len() > 1 {
+            let counted = axis.kind == Kind::Count && axis.name != RATE.name;
+            return format!("at every {}{} tested", if counted { "number of " } else { "" }, axis.name);
+        }
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for at in chosen {
+            match runs.last_mut() {
+                Some((_, end)) if *end + 1 == at => *end = at,
+                _ => runs.push((at, at)),
+            }
+        }
+        let piece = |(start, end): &(usize, usize)| match (*start, *end) {
+            (start, end) if start == end => format!("at {}", name(start)),
+            (0, end) => format!("up to {}", name(end)),
+            (start, end) if end == last => format!("from {} on", name(start)),
+            (start, end) => format!("from {} to {}", name(start), name(end)),
+        };
+        list(&runs.iter().map(piece).collect::<Vec<_>>())
+    }
+
+    /// What was varied and what was held: `payload 1 kB and 10 kB`; `clients 1`.
+    pub fn tested(&self) -> (Vec<String>, Vec<String>) {
+        let (varied, held): (Vec<&Axis>, Vec<&Axis>) = self.axes.iter().partition(|axis| axis.varies());
+        let all = |axis: &&Axis| {
+            let values: Vec<String> = axis.sorted().iter().map(|value| axis.show(value)).collect();
+            format!("{} {}", axis.name, list(&values))
+        };
+        (varied.iter().map(all).collect(), held.iter().map(all).collect())
     }
 
     pub fn writes(&self, operation: &str) -> bool {
@@ -162,23 +273,6 @@ impl Words {
     pub fn several_targets(&self) -> bool {
         self.targets.len() > 1
     }
-}
-
-/// What verdicts compare in an open loop.
-fn measure(header: &RunHeader) -> Option<String> {
-    let rates = header.spec.axes.get(RATE.name)?;
-    let slo = Duration::from_nanos(header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
-    let given = rates.iter().any(|rate| matches!(rate, AxisValue::Number(_)));
-    let highest = rates.iter().any(|rate| matches!(rate, AxisValue::Word(_)));
-    Some(match (given, highest) {
-        (true, true) => {
-            "by the p99 of response times, or the highest rate where that was looked for".to_owned()
-        }
-        (false, true) => {
-            format!("by the highest rate whose p99 of response times stays under {}", units::time(slo))
-        }
-        _ => "by the p99 of response times".to_owned(),
-    })
 }
 
 fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
@@ -216,10 +310,10 @@ fn distinct(values: &[AxisValue]) -> Vec<AxisValue> {
     values.iter().filter(|value| seen.insert(*value)).cloned().collect()
 }
 
-fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationWords {
+fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationLabels {
     let known = info.and_then(|info| info.operations.iter().find(|operation| operation.name == name));
     let writes = known.map_or_else(|| wrote(run, name), |operation| operation.writes);
-    OperationWords { name: name.to_owned(), plural: plural(name), writes }
+    OperationLabels { name: name.to_owned(), plural: plural(name), writes }
 }
 
 /// Whether anything was written by this operation.

@@ -2,7 +2,7 @@
 //!
 //! What is figures stays: times, rates, counts, the machine, the experiment and its axes, and the durability class,
 //! without which a rate of writes means nothing. What is an engine's own goes: names, versions, URLs, clients,
-//! transports ("in process" is but one engine's), settings, limits, notes, the words of its errors and of what it
+//! transports ("in process" is but one engine's), settings, limits, notes, the labels of its errors and of what it
 //! cannot do, and the command line. Who knows the engines well may still guess one from its figures.
 
 use kurabe_core::error::ErrorKind;
@@ -13,7 +13,7 @@ use kurabe_core::run::{Outcome, Run, TargetRecord};
 const WITHHELD: &str = "withheld";
 
 /// The names that stand for the engines of one run, or of several that are shown together.
-pub(crate) struct Disguise {
+pub(crate) struct Anonymiser {
     known: Vec<Known>,
 }
 
@@ -25,7 +25,7 @@ struct Known {
     versions: Vec<String>,
 }
 
-impl Disguise {
+impl Anonymiser {
     /// Names for the targets of all these runs, in the order in which they are met.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut known: Vec<Known> = Vec::new();
@@ -123,7 +123,7 @@ fn letters(position: usize) -> String {
     if position < 26 { last.to_string() } else { letters(position / 26 - 1) + &last.to_string() }
 }
 
-/// Why a trial failed, in words that hold for any engine.
+/// Why a trial failed, in labels that hold for any engine.
 fn neutral(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Usage => "what was asked for made no sense to it",

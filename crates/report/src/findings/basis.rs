@@ -1,0 +1,95 @@
+//! What the figures rest on, what servers do not report, and what licences say of publishing.
+
+use super::Context;
+use crate::finding::{Finding, Overhead};
+use crate::proof;
+use crate::summary::TargetSummary;
+use kurabe_core::axis::Cell;
+use kurabe_core::run::{Outcome, TrialRecord};
+
+/// What was tested, noise floor, overhead, verification and durability.
+pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+    let header = &context.run.header;
+    let in_slices =
+        |trial: &TrialRecord| matches!(&trial.outcome, Outcome::Measured(measured) if measured.slices > 0);
+    let tested = Finding::Tested {
+        targets: context.labels.names.clone(),
+        cpus: header.machine.cpus,
+        rounds: context.rounds,
+        comparisons: context.comparisons,
+        slice_ns: header.spec.slice_ns.filter(|_| context.run.trials.iter().any(in_slices)),
+        analysed_after: context.rule.analysed_after(),
+    };
+    let noise = Finding::NoiseFloor {
+        largest: context.noise.largest(),
+        each: context.noise.list(|target| context.labels.names[target].clone()),
+    };
+    let overhead = overhead(context);
+    let overhead = (!overhead.is_empty()).then_some(Finding::ToolOverhead { each: overhead });
+    let verified = Finding::Verified {
+        verification: proof::sum(context.cells.iter().map(|cell| &cell.verified.proven)),
+        cpu_share: context.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp),
+    };
+    let durability = context.targets.iter().map(|target| Finding::Durability {
+        target: target.name.clone(),
+        version: target.version.clone(),
+        class: target.durability,
+        settings: target.durability_settings.clone(),
+    });
+    [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability).collect()
+}
+
+/// The tool's own cost for the baseline: that of the first target that has it, for each operation.
+fn overhead(context: &Context<'_>) -> Vec<Overhead> {
+    let labels = context.labels;
+    let baseline =
+        Cell::new(labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))));
+    let of = |operation: &str| {
+        let records = context.run.header.overhead.iter().filter(|record| record.operation == operation);
+        let holds = |axes: &Cell| axes.values().iter().all(|(axis, value)| baseline.get(axis) == Some(value));
+        records.filter(|record| holds(&record.axes)).max_by_key(|record| record.axes.values().len())
+    };
+    let operations = labels.operations.iter().map(|operation| &operation.name);
+    operations
+        .filter_map(|name| Some(Overhead { operation: name.clone(), ns_per_op: of(name)?.ns_per_op }))
+        .collect()
+}
+
+/// One finding for each target whose licence restricts publishing results.
+pub(super) fn publishing(context: &Context<'_>) -> Vec<Finding> {
+    let restricted = |target: &TargetSummary| {
+        let clause = target.publishing.as_ref()?;
+        Some(Finding::PublishingRestricted {
+            target: target.name.clone(),
+            version: target.version.clone(),
+            says: clause.says.clone(),
+            name: clause.name.clone(),
+            source: clause.source.clone(),
+        })
+    };
+    context.targets.iter().filter_map(restricted).collect()
+}
+
+/// What the servers were asked and do not report: one finding for each target and reason.
+pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
+    let mut all: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for cell in context.cells {
+        for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
+            let sessions = engine.not_looked.as_deref().map(|why| ("what its sessions are doing", why));
+            let counters = engine.not_told.iter().map(|one| (one.what.as_str(), one.why.as_str()));
+            for (what, why) in counters.chain(sessions) {
+                match all.iter_mut().find(|known| known.0 == cell.target && known.1 == why) {
+                    Some(known) if known.2.iter().any(|one| one == what) => {}
+                    Some(known) => known.2.push(what.to_owned()),
+                    None => all.push((&cell.target, why, vec![what.to_owned()])),
+                }
+            }
+        }
+    }
+    let finding = |(target, why, what): (&str, &str, Vec<String>)| {
+        // Nothing more need be said where nothing is reported at all.
+        let what = if what.iter().any(|one| one == "anything") { vec!["anything".to_owned()] } else { what };
+        Finding::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
+    };
+    all.into_iter().map(finding).collect()
+}

@@ -1,0 +1,79 @@
+//! What limited the cells: one finding for each operation, target and bottleneck.
+
+use super::Context;
+use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::finding::{Finding, Scope};
+use crate::summary::{CellFigures, Status};
+use kurabe_core::axis::{AxisValue, Cell};
+
+/// With the evidence of the cell that has the most of it.
+pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for operation in &context.labels.operations {
+        for target in &context.labels.names {
+            let here: Vec<(&CellFigures, &Attribution)> = context
+                .cells
+                .iter()
+                .filter(|cell| cell.operation == operation.name && cell.target == *target)
+                .filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat)
+                .filter_map(|cell| Some((cell, cell.attribution.as_ref()?)))
+                .collect();
+            for bottleneck in Bottleneck::ALL {
+                let cells: Vec<_> =
+                    here.iter().filter(|(_, found)| found.bottleneck == bottleneck).copied().collect();
+                findings.extend(finding(context, &operation.name, target, bottleneck, &cells));
+            }
+        }
+    }
+    findings
+}
+
+fn finding(
+    context: &Context<'_>,
+    operation: &str,
+    target: &str,
+    bottleneck: Bottleneck,
+    cells: &[(&CellFigures, &Attribution)],
+) -> Option<Finding> {
+    let (_, most) = cells.iter().min_by_key(|(_, found)| found.confidence == Confidence::Low)?;
+    let (first, _) = cells.first()?;
+    let labels = context.labels;
+    let values = |axis: &crate::labels::Axis| {
+        axis.sorted()
+            .into_iter()
+            .filter(|value| cells.iter().any(|(cell, _)| cell.axes.get(&axis.name) == Some(value)))
+            .collect()
+    };
+    // Values of other axes are named where these cells have one of them.
+    let shared = labels.varying().filter(|axis| {
+        let value = first.axes.get(&axis.name);
+        cells.iter().all(|(cell, _)| cell.axes.get(&axis.name) == value)
+    });
+    let axes =
+        Cell::new(shared.filter_map(|axis| Some((axis.name.clone(), first.axes.get(&axis.name)?.clone()))));
+    let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
+    let planned = || {
+        let mut all = context.cells.iter();
+        let here = move |cell: &&CellFigures| {
+            cell.operation == operation && cell.target == target && !cell.baseline_repeat
+        };
+        std::iter::from_fn(move || all.find(here))
+    };
+    let within = |cell: &&CellFigures| {
+        let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
+        chart.is_none_or(|value| at.contains(value))
+            && axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
+    };
+    // A scope names each of its cells, or none.
+    let exact = planned().filter(within).count() == cells.len();
+    let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
+    Some(Finding::Bottleneck {
+        scope: Scope { operations: vec![operation.to_owned()], targets: vec![target.to_owned()], at, axes },
+        exact,
+        bottleneck,
+        confidence: most.confidence,
+        evidence: most.evidence.clone(),
+        cells: cells.len() as u32,
+        of: planned().count() as u32,
+    })
+}

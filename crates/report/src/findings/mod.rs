@@ -1,0 +1,173 @@
+//! From figures and verdicts to [findings](crate::finding).
+//!
+//! | module | finds |
+//! |---|---|
+//! | [`answer`] | what answers the experiment's question |
+//! | [`pairs`] | which of two sides is faster, and where |
+//! | [`ranking`] | which of several targets is the fastest |
+//! | [`open_loop`] | response times by rate, overload, a late generator |
+//! | [`published`] | how the run's ratios compare with published ones |
+//! | [`bottlenecks`] | what limited each cell |
+//! | [`cautions`] | what a reader must know before relying on a figure |
+//! | [`basis`] | what the figures rest on |
+
+mod answer;
+mod basis;
+mod bottlenecks;
+mod cautions;
+mod open_loop;
+pub(crate) mod pairs;
+mod published;
+mod ranking;
+mod slope;
+
+use crate::comparison::TARGET;
+use crate::finding::{Finding, Promise, Scope, Section, Statement};
+use crate::labels::Labels;
+use crate::noise::Noise;
+use crate::rule::Rule;
+use crate::summary::{CellFigures, Status, TargetSummary, Verdict};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::experiment::{Answer, ExperimentInfo};
+use kurabe_core::run::Run;
+
+/// What findings are made of.
+pub(crate) struct Context<'a> {
+    pub run: &'a Run,
+    pub info: Option<&'a ExperimentInfo>,
+    pub labels: &'a Labels,
+    pub targets: &'a [TargetSummary],
+    pub cells: &'a [CellFigures],
+    pub verdicts: &'a [Verdict],
+    pub noise: &'a Noise,
+    pub rule: &'a Rule,
+    /// Rounds in which anything was measured.
+    pub rounds: u32,
+    /// Comparisons whose intervals hold together.
+    pub comparisons: u32,
+}
+
+/// All findings, in the order of their sections.
+pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
+    let (verdict, details) = verdicts(context);
+    let sections = [
+        (Section::Publishing, basis::publishing(context)),
+        (Section::Verdict, verdict),
+        (Section::Detail, details),
+        (Section::Bottleneck, bottlenecks::findings(context)),
+        (Section::Caution, cautions::findings(context)),
+        (Section::NotReported, basis::not_reported(context)),
+        (Section::Basis, basis::findings(context)),
+    ];
+    let stated = |(section, findings): (Section, Vec<Finding>)| {
+        findings.into_iter().map(move |finding| finding.state(section, context.labels))
+    };
+    sections.into_iter().flat_map(stated).collect()
+}
+
+/// The answer to the question and what else the run shows; and the pairs, one by one.
+fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
+    if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
+        return (vec![Finding::NoFigures], Vec::new());
+    }
+    if let Some(next) = context.rule.next() {
+        return (vec![Finding::NotAnalysed { next }], Vec::new());
+    }
+    let answer = context.info.map_or(Answer::Comparison, |info| info.answer);
+    let (mut first, answered) = answer::findings(context, answer);
+    let (by_rate, mut details) = open_loop::findings(context);
+    first.extend(by_rate);
+    let decided: Vec<&Verdict> = context.verdicts.iter().filter(|verdict| !answered(verdict)).collect();
+    let (targets, levels): (Vec<&Verdict>, Vec<&Verdict>) =
+        decided.iter().copied().partition(|verdict| verdict.pair.axis == TARGET);
+    let (targets, levels) = (pairs::findings(context, &targets), pairs::findings(context, &levels));
+    let has_interval = |verdict: &Verdict| verdict.low.is_some();
+    if context.verdicts.iter().any(|verdict| verdict.ratio.is_some())
+        && !context.verdicts.iter().any(has_interval)
+    {
+        first.push(Finding::OneRound);
+        details.extend(targets.into_iter().chain(levels));
+    } else {
+        if context.labels.targets.len() > 2 {
+            first.extend(ranking::findings(context));
+            details.extend(targets);
+        } else {
+            first.extend(targets);
+        }
+        // A slope's cells differ in their clients, so that their throughput answers nothing.
+        let asked =
+            |finding: &Finding| answer != Answer::Slope && !matches!(finding, Finding::NotComparable { .. });
+        let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
+        first.extend(asked);
+        details.extend(other);
+    }
+    first.extend(answer::metrics(context));
+    first.extend(published::findings(context));
+    if first.is_empty() {
+        first.extend(answer::throughput(context));
+    }
+    if first.is_empty() {
+        first = std::mem::take(&mut details);
+    }
+    if first.is_empty() {
+        first.push(Finding::NoBaseline);
+    }
+    (first, details)
+}
+
+impl Context<'_> {
+    /// The cell of a target with all axes at their baselines, but for the chart axis.
+    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellFigures> {
+        let chart = self.labels.chart_axis().map(|axis| axis.name.as_str());
+        self.cells.iter().find(|cell| {
+            let is = |axis: &crate::labels::Axis| {
+                let wanted = if chart == Some(axis.name.as_str()) { x } else { axis.baseline() };
+                cell.axes.get(&axis.name) == wanted
+            };
+            cell.target_index == target
+                && cell.operation == operation
+                && !cell.baseline_repeat
+                && self.labels.axes.iter().all(is)
+        })
+    }
+
+    /// The values of the chart axis, in order; one `None` where there is no such axis.
+    pub fn xs(&self) -> Vec<Option<AxisValue>> {
+        self.labels
+            .chart_axis()
+            .map_or_else(|| vec![None], |axis| axis.sorted().into_iter().map(Some).collect())
+    }
+
+    /// The baselines of the axes that vary beside the chart axis, but for one.
+    pub fn held(&self, but: &str) -> Cell {
+        let varying = self.labels.varying().filter(|axis| axis.name != but);
+        Cell::new(varying.filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))))
+    }
+
+    /// One operation on one target, at baselines.
+    pub fn scope(&self, operation: &str, target: usize, at: Vec<AxisValue>) -> Scope {
+        Scope {
+            operations: vec![operation.to_owned()],
+            targets: self.labels.names.get(target).cloned().into_iter().collect(),
+            at,
+            axes: self.held(""),
+        }
+    }
+
+    /// What acknowledged writes survive on these targets, where the operation writes and that differs, or is unknown.
+    pub fn promises(&self, operation: &str, names: &[&String]) -> Vec<Promise> {
+        if !self.labels.writes(operation) {
+            return Vec::new();
+        }
+        let mut all: Vec<Promise> = Vec::new();
+        for name in names {
+            let class = self.targets.iter().find(|target| target.name == **name).and_then(|t| t.durability);
+            match all.iter_mut().find(|promise| promise.class == class) {
+                Some(known) => known.targets.push((*name).clone()),
+                None => all.push(Promise { class, targets: vec![(*name).clone()] }),
+            }
+        }
+        // Of two targets of which it is unknown nobody can say that they promise the same.
+        if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
+    }
+}

@@ -1,0 +1,125 @@
+//! What an open loop shows: response times by rate and where they bend, rates that were not kept up, a late generator.
+
+use super::Context;
+use crate::finding::Metric;
+use crate::finding::{Finding, RatePoint, Scope};
+use crate::summary::{CellFigures, Status};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::load::RATE;
+
+/// From this factor on the p99 of the lowest rate is left behind.
+const BEND: f64 = 2.0;
+
+/// The cells of one operation and target that differ in their rate only, the lowest first.
+struct Line<'a> {
+    scope: Scope,
+    cells: Vec<(u64, &'a CellFigures)>,
+}
+
+/// Response times, overload and lateness of the lines at the baselines of all other axes; and of the other lines.
+pub(super) fn findings(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
+    let lines = lines(context);
+    let of = |baseline: bool| -> Vec<Finding> {
+        let axes = context.labels.axes.iter().filter(|axis| axis.varies() && axis.name != RATE.name);
+        let held = Cell::new(axes.filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))));
+        let lines = || lines.iter().filter(|line| (line.scope.axes == held) == baseline);
+        let outcomes = lines().flat_map(|line| overloaded(line).into_iter().chain(late(line)));
+        lines().filter_map(response_times).chain(outcomes).collect()
+    };
+    let missed = context.cells.iter().filter(|cell| missed_objective(cell));
+    let (mut verdict, details) = (of(true), of(false));
+    verdict.extend(missed.filter_map(|cell| not_kept(context, cell)));
+    (verdict, details)
+}
+
+fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for operation in &context.labels.operations {
+        let cells = context.cells.iter().filter(|cell| {
+            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+        });
+        for cell in cells.filter(|cell| cell.open_loop.is_some()) {
+            let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) else { continue };
+            let scope = context.labels.scope_of(cell, RATE.name);
+            match lines.iter_mut().find(|line| line.scope == scope) {
+                Some(line) => line.cells.push((*rate, cell)),
+                None => lines.push(Line { scope, cells: vec![(*rate, cell)] }),
+            }
+        }
+    }
+    for line in &mut lines {
+        line.cells.sort_by_key(|(rate, _)| *rate);
+    }
+    lines
+}
+
+impl Line<'_> {
+    /// The scope at the rates of these cells.
+    fn at(&self, cells: &[&(u64, &CellFigures)]) -> Scope {
+        let at = cells.iter().map(|(rate, _)| AxisValue::Number(*rate)).collect();
+        Scope { at, ..self.scope.clone() }
+    }
+}
+
+fn response_times(line: &Line<'_>) -> Option<Finding> {
+    let valid = |cell: &CellFigures| !cell.is_overloaded() && !cell.is_generator_late();
+    let cells: Vec<&(u64, &CellFigures)> = line.cells.iter().filter(|(_, cell)| valid(cell)).collect();
+    let (_, lowest) = cells.first()?;
+    let point = |(rate, cell): &&(u64, &CellFigures)| {
+        Some(RatePoint { rate: *rate, p99_us: cell.open_loop?.response_us.p99 })
+    };
+    // What is compared by round is the reciprocal of the p99.
+    let bends = |(_, cell): &&&(u64, &CellFigures)| {
+        let slower = |(round, speed): (&u32, &f64)| {
+            lowest.by_round.get(round).is_some_and(|first| first / speed >= BEND)
+        };
+        cell.by_round.iter().all(slower)
+    };
+    Some(Finding::ResponseTimes {
+        scope: line.at(&cells),
+        points: cells.iter().filter_map(point).collect(),
+        bend: cells.iter().skip(1).find(bends).map(|(rate, _)| *rate),
+    })
+}
+
+fn overloaded(line: &Line<'_>) -> Option<Finding> {
+    let cells: Vec<&(u64, &CellFigures)> =
+        line.cells.iter().filter(|(_, cell)| cell.is_overloaded()).collect();
+    let (lowest, first) = cells.first()?;
+    Some(Finding::Overloaded {
+        scope: line.at(&cells),
+        served_per_second: first.ops_per_second?.median,
+        dropped: cells.iter().filter_map(|(_, cell)| Some(cell.open_loop?.dropped)).sum(),
+        from: line.cells.iter().filter(|(rate, _)| rate >= lowest).all(|(_, cell)| cell.is_overloaded()),
+    })
+}
+
+fn late(line: &Line<'_>) -> Option<Finding> {
+    let late: Vec<&(u64, &CellFigures)> =
+        line.cells.iter().filter(|(_, cell)| cell.is_generator_late() && !cell.is_overloaded()).collect();
+    let most = late.iter().filter_map(|(_, cell)| cell.open_loop).max_by(|a, b| {
+        a.dispatch_lag_p99_us.unwrap_or(0.0).total_cmp(&b.dispatch_lag_p99_us.unwrap_or(0.0))
+    })?;
+    Some(Finding::GeneratorLate {
+        scope: line.at(&late),
+        lag_us: most.dispatch_lag_p99_us?,
+        p99_us: most.response_us.p99,
+    })
+}
+
+/// Whether the highest rate that was found was not kept up, or the generator was late, when it was confirmed.
+fn missed_objective(cell: &CellFigures) -> bool {
+    let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
+    cell.metric == Metric::HighestRate && cell.status == Status::Ok && !cell.baseline_repeat && !kept
+}
+
+fn not_kept(context: &Context<'_>, cell: &CellFigures) -> Option<Finding> {
+    let at = cell.axes.get(RATE.name).cloned().into_iter().collect();
+    let (scope, open) = (Scope { at, ..context.labels.scope_of(cell, RATE.name) }, cell.open_loop?);
+    Some(if open.kept_up {
+        Finding::GeneratorLate { scope, lag_us: open.dispatch_lag_p99_us?, p99_us: open.response_us.p99 }
+    } else {
+        let served_per_second = cell.ops_per_second?.median;
+        Finding::Overloaded { scope, served_per_second, dropped: open.dropped, from: false }
+    })
+}

@@ -1,0 +1,679 @@
+//! One sentence for each kind of [`Finding`].
+
+use crate::attribution::{Bottleneck, Confidence};
+use crate::finding::{Finding, Interval, Limit, Metric, Pair, Promise, Scope, Section, Span, Statement, Why};
+use crate::format::{capital, figure, list, micros, nanos, percent, percent_number, signed_size, value_of};
+use crate::labels::Labels;
+use crate::proof::writes;
+use kurabe_core::axis::AxisValue;
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::units;
+use std::time::Duration;
+
+/// From this factor on, people read factors more easily than percentages.
+const FACTOR_FROM: f64 = 1.5;
+
+impl Finding {
+    /// The finding with its sentence.
+    pub(crate) fn state(self, section: Section, labels: &Labels) -> Statement {
+        let sentence = capital(&sentence(&self, labels));
+        Statement { section, sentence, finding: self }
+    }
+}
+
+/// By how much, from a span of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
+fn faster(ratio: Span, lower_bound: bool) -> String {
+    let word = if is_factor(ratio) { "as fast" } else { "faster" };
+    format!("{} {word}", amount(ratio, lower_bound))
+}
+
+/// The same with the word that joins the slower side.
+fn faster_than(ratio: Span, lower_bound: bool) -> String {
+    format!("{} {}", faster(ratio, lower_bound), if is_factor(ratio) { "as" } else { "than" })
+}
+
+/// Whether a span of ratios is better read as a factor than as percentages.
+fn is_factor(ratio: Span) -> bool {
+    (ratio.low * ratio.high).sqrt() >= FACTOR_FROM
+}
+
+/// `5.1 to 5.6 times`, `at least 5.1 times`.
+fn times(ratio: Span, lower_bound: bool) -> String {
+    let factor = |value: f64| match value {
+        value if value < 1.1 => format!("{value:.2}"),
+        value if value < 10.0 => format!("{value:.1}"),
+        value => figure(value.round()),
+    };
+    format!("{} times", between(&factor(ratio.low), &factor(ratio.high), lower_bound))
+}
+
+/// `12 to 18 %`, from ratios.
+fn percents(ratio: Span, lower_bound: bool) -> String {
+    let (low, high) = (percent_number(ratio.low - 1.0), percent_number(ratio.high - 1.0));
+    if low == "0" && !lower_bound {
+        return format!("up to {high} %");
+    }
+    format!("{} %", between(&low, &high, lower_bound))
+}
+
+fn between(low: &str, high: &str, lower_bound: bool) -> String {
+    match (lower_bound, low == high) {
+        (true, _) => format!("at least {low}"),
+        (false, true) => low.to_owned(),
+        (false, false) => format!("{low} to {high}"),
+    }
+}
+
+/// By how much, without what is compared: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
+pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
+    if is_factor(ratio) { times(ratio, lower_bound) } else { percents(ratio, lower_bound) }
+}
+
+/// ` (1.1 to 1.3 ms)`; nothing without an interval.
+fn interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
+    let ends = figure.low.zip(figure.high);
+    ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", show(low), show(high)))
+}
+
+/// A factor or a percentage in a list of differences: `2 %`, `2 to 9 %`.
+fn differences(span: Span) -> String {
+    let (low, high) = (percent(span.low), percent(span.high));
+    match low.strip_suffix(" %") {
+        _ if low == high => low,
+        Some(number) if high.ends_with('%') => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+pub(crate) fn rounds(count: u32) -> String {
+    if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") }
+}
+
+/// `1 cell`, `3 cells`.
+fn many(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{} {one}s", units::count(count)) }
+}
+
+/// `1 more round`, `5 more rounds`.
+fn more_rounds(count: u32) -> String {
+    if count == 1 { "1 more round".to_owned() } else { format!("{} more rounds", units::count(count.into())) }
+}
+
+/// ` in 2 of 3 cells`; nothing where there is one only.
+fn of_cells(these: u32, all: u32) -> String {
+    if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
+}
+
+/// The class as a word.
+pub(crate) fn class_name(class: Option<DurabilityClass>) -> &'static str {
+    class.map_or("unknown", DurabilityClass::name)
+}
+
+/// What an acknowledged write survives, as a clause.
+pub(crate) fn promise(class: Option<DurabilityClass>) -> &'static str {
+    class.map_or("what an acknowledged write survives is unknown", DurabilityClass::promise)
+}
+
+/// What must be said with a verdict on writes that survive different things.
+fn durability(promises: &[Promise], labels: &Labels) -> String {
+    if promises.is_empty() {
+        return String::new();
+    }
+    let told: Vec<String> = promises
+        .iter()
+        .map(|one| format!("on {} {}", labels.targets_of(&one.targets), promise(one.class)))
+        .collect();
+    format!(". Durability differs: {}", told.join("; "))
+}
+
+fn among(class: Option<DurabilityClass>) -> String {
+    class.map_or_else(String::new, |class| format!("where {}, ", promise(Some(class))))
+}
+
+fn limit(limit: Option<Limit>, side: &str) -> String {
+    let Some(Limit { bottleneck, confidence }) = limit else { return String::new() };
+    let likely = if confidence == Confidence::Low { "most likely " } else { "" };
+    match bottleneck {
+        Bottleneck::Unknown | Bottleneck::Load => String::new(),
+        Bottleneck::Latency => format!("; a round trip to {side} takes longer"),
+        other => format!("; {side}'s bottleneck is {likely}{}", other.noun()),
+    }
+}
+
+fn why(why: &Why, pair: &Pair, labels: &Labels) -> String {
+    let name = |side: &String| labels.side(&pair.axis, side);
+    let names = |sides: &[String]| list(&sides.iter().map(&name).collect::<Vec<_>>());
+    match why {
+        Why::Failed { side, reason } => format!("{} failed: {reason}", name(side)),
+        Why::Unavailable { side, reason } => format!("{} is not available: {reason}", name(side)),
+        Why::NotMeasured { side } => format!("{} was not measured", name(side)),
+        Why::Unfinished { side } => format!("{} is not complete", name(side)),
+        Why::NoCommonRound => "they were never measured in the same round".to_owned(),
+        Why::ClientBound { sides } => {
+            format!("the client was full on {}, so its figure is a lower bound", names(sides))
+        }
+        Why::Overloaded { sides } => format!("{} did not keep up", names(sides)),
+        Why::GeneratorLate { sides } => format!("the load generator was late on {}", names(sides)),
+    }
+}
+
+/// The bottleneck as a predicate.
+fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
+    let likely = if confidence == Confidence::Low { "most likely " } else { "" };
+    match bottleneck {
+        Bottleneck::Unknown => "bottleneck unknown".to_owned(),
+        Bottleneck::Load => "the given rate was kept up".to_owned(),
+        Bottleneck::Latency => format!("{likely}limited by the time of a round trip; nothing was full"),
+        Bottleneck::ClientCpu => {
+            format!("the bottleneck is {likely}{}; the figure is a lower bound", bottleneck.noun())
+        }
+        other => format!("the bottleneck is {likely}{}", other.noun()),
+    }
+}
+
+/// The two sides with their operations: `reads on SQLite and on PostgreSQL`.
+fn sides(scope: &Scope, pair: &Pair, labels: &Labels) -> String {
+    format!(
+        "{}{} {} and {}",
+        by(pair.metric, labels),
+        labels.operations_of(&scope.operations),
+        labels.with(&pair.axis, &pair.a),
+        labels.with(&pair.axis, &pair.b)
+    )
+}
+
+fn by(metric: Metric, labels: &Labels) -> String {
+    match metric {
+        Metric::Throughput => String::new(),
+        Metric::ResponseP99 => "by response p99, ".to_owned(),
+        Metric::HighestRate => format!("by highest rate with p99 under {}, ", labels.objective),
+    }
+}
+
+/// A finding as one sentence, but for its capital letter.
+#[allow(clippy::too_many_lines, reason = "one template for each kind, in one list")]
+fn sentence(finding: &Finding, labels: &Labels) -> String {
+    use Finding as F;
+    let place = |scope: &Scope| labels.place(scope);
+    let operations = |scope: &Scope| labels.operations_of(&scope.operations);
+    let target = |name: &String| labels.target(name);
+    match finding {
+        F::Faster { scope, pair, ratio, lower_bound, limit: limited, durability: promises, .. } => format!(
+            "{}{} {} are {} {}{}{}{}.",
+            by(pair.metric, labels),
+            operations(scope),
+            labels.with(&pair.axis, &pair.a),
+            faster_than(*ratio, *lower_bound),
+            labels.with(&pair.axis, &pair.b),
+            place(scope),
+            limit(*limited, &labels.side(&pair.axis, &pair.b)),
+            durability(promises, labels),
+        ),
+        F::NoDifference { scope, pair, margin, .. } => {
+            format!("{} differ by less than {}{}.", sides(scope, pair, labels), percent(*margin), place(scope))
+        }
+        F::Inconclusive { scope, pair, smallest_detectable, .. } => {
+            let least = smallest_detectable.map_or_else(
+                || "one round has no interval".to_owned(),
+                |span| format!("smallest detectable: {}", differences(span)),
+            );
+            format!("{}: no difference detected{} ({least}).", sides(scope, pair, labels), place(scope))
+        }
+        F::NotComparable { scope, pair, why: reason, .. } => {
+            let (sides, place) = (sides(scope, pair, labels), place(scope));
+            format!("{sides} are not compared{place}: {}.", why(reason, pair, labels))
+        }
+        F::Fastest { scope, metric, than, ratio, lower_bound, among: class, durability: promises } => {
+            let than = if than.len() + 1 == labels.targets.len() && than.len() > 1 {
+                "each other target".to_owned()
+            } else {
+                labels.targets_of(than)
+            };
+            format!(
+                "{}{}{} are fastest{}: {} on {than}{}.",
+                among(*class),
+                by(*metric, labels),
+                operations(scope),
+                place(scope),
+                faster_than(*ratio, *lower_bound),
+                durability(promises, labels),
+            )
+        }
+        F::Ahead { scope, metric, than, among: class, durability: promises } => format!(
+            "{}{}{} on {} are faster than on {}{}{}.",
+            among(*class),
+            by(*metric, labels),
+            operations(scope),
+            labels.targets_of(&scope.targets),
+            labels.targets_of(than),
+            place(&Scope { targets: Vec::new(), ..scope.clone() }),
+            durability(promises, labels),
+        ),
+        F::NoFastest { scope, metric, among: class } => {
+            let beaten = Scope { targets: Vec::new(), ..scope.clone() };
+            format!(
+                "{}{}no target is called the fastest for {}{}; none is faster than {}.",
+                among(*class),
+                by(*metric, labels),
+                operations(scope),
+                place(&beaten),
+                labels.targets_of(&scope.targets),
+            )
+        }
+        F::Throughput { scope, rates } => {
+            let rates: Vec<String> = rates
+                .iter()
+                .map(|rate| {
+                    let least = if rate.lower_bound { "at least " } else { "" };
+                    let show = |value: f64| figure(value);
+                    let name = labels.several_targets().then(|| format!("{} ", target(&rate.target)));
+                    format!(
+                        "{}{least}{}{}",
+                        name.unwrap_or_default(),
+                        figure(rate.per_second.value),
+                        interval(rate.per_second, &show)
+                    )
+                })
+                .collect();
+            let scope = if labels.several_targets() {
+                Scope { targets: Vec::new(), ..scope.clone() }
+            } else {
+                scope.clone()
+            };
+            format!("{} per second{}: {}.", operations(&scope), place(&scope), rates.join(", "))
+        }
+        F::Cost { scope, pair, cost_us, factor } => {
+            let show = |us: f64| micros(us.abs());
+            let (verb, ends) = if cost_us.value < 0.0 {
+                ("saves", Interval { low: cost_us.high, high: cost_us.low, ..*cost_us })
+            } else {
+                ("costs", *cost_us)
+            };
+            format!(
+                "{} {verb} {}{} per {}{}, compared with {}: {} the time.",
+                labels.side(&pair.axis, &pair.a),
+                show(cost_us.value),
+                interval(ends, &show),
+                scope.operations.join(" or "),
+                place(scope),
+                labels.side(&pair.axis, &pair.b),
+                times(*factor, false),
+            )
+        }
+        F::Slope { scope, per, memory_bytes, rounds, processes, threads, in_client } => {
+            let bytes = |value: f64| signed_size(value);
+            let memory = match memory_bytes {
+                Some(memory) => {
+                    let ends = interval(*memory, &bytes);
+                    let ends = if ends.is_empty() { " (one round has no interval)" } else { &ends };
+                    format!("{} of memory{ends}", bytes(memory.value))
+                }
+                None if rounds.low >= 1.0 => format!(
+                    "{} to {} of memory (no interval: rounds differ too much)",
+                    bytes(rounds.low),
+                    bytes(rounds.high)
+                ),
+                None => format!(
+                    "no detectable memory ({} to {} in a round)",
+                    bytes(rounds.low),
+                    bytes(rounds.high)
+                ),
+            };
+            let whom = if *in_client { "this process, which holds the database" } else { "the server" };
+            let state = labels.held(scope);
+            format!(
+                "each of the {per}{state} on {} costs {whom} {memory}, {} and {}.",
+                labels.targets_of(&scope.targets),
+                whole(*processes, "process", "processes"),
+                whole(*threads, "thread", "threads"),
+            )
+        }
+        F::ResponseTimes { scope, points, bend } => {
+            let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
+            let scope = Scope { at: Vec::new(), ..scope.clone() };
+            let at = |point: &crate::finding::RatePoint| {
+                format!("{} at {}/s", micros(point.p99_us), units::count(point.rate))
+            };
+            let rest = if points.len() > 1 { format!(" and {}", at(last)) } else { String::new() };
+            let bend = bend.map_or_else(String::new, |rate| {
+                format!("; it is at least twice the first from {}/s on", units::count(rate))
+            });
+            format!("response p99 of {}{} is {}{rest}{bend}.", operations(&scope), place(&scope), at(first))
+        }
+        F::Overloaded { scope, served_per_second, dropped, from } => {
+            let rates = Scope { targets: scope.targets.clone(), at: scope.at.clone(), ..Scope::default() };
+            let lowest = scope.at.iter().min();
+            let place = match (from, lowest) {
+                (true, Some(AxisValue::Number(rate))) => format!(
+                    " on {} are overloaded from {}/s",
+                    labels.targets_of(&scope.targets),
+                    units::count(*rate)
+                ),
+                _ => format!(" are overloaded{}", labels.place(&rates)),
+            };
+            let held = labels.held(scope);
+            let dropped = match dropped {
+                0 => String::new(),
+                n => format!(", {} were never begun", units::count(*n)),
+            };
+            format!("{}{place}{held}: {}/s were served{dropped}.", operations(scope), figure(*served_per_second))
+        }
+        F::GeneratorLate { scope, lag_us, p99_us } => format!(
+            "response times of {}{} are invalid: the load generator was {} late (p99), of {}.",
+            operations(scope),
+            place(scope),
+            micros(*lag_us),
+            micros(*p99_us),
+        ),
+        F::MetricValues { scope, name, unit, points } => {
+            let values: Vec<String> = points
+                .iter()
+                .map(|point| {
+                    let at = labels.axes_of(&point.axes);
+                    let at = if at.is_empty() { String::new() } else { format!(" with {}", list(&at)) };
+                    format!("{}{at}", value_of(*unit, point.value))
+                })
+                .collect();
+            format!("{name} of {}{}: {}.", operations(scope), place(scope), values.join(", "))
+        }
+        F::Published { claim, here, reproduced, otherwise, ratio } => {
+            let told: Vec<String> = here
+                .iter()
+                .map(|one| {
+                    let amount =
+                        if one.ratio.high > 1.0 { faster(one.ratio, false) } else { "no faster".to_owned() };
+                    format!("{amount} on {}", target(&one.target))
+                })
+                .collect();
+            let rest = if *reproduced {
+                ", which agrees.".to_owned()
+            } else {
+                let work: Vec<String> = here
+                    .iter()
+                    .filter_map(|one| Some((one, one.other_work_us?)))
+                    .map(|(one, work)| {
+                        format!("{} to {} on {}", micros(work.low), micros(work.high), target(&one.target))
+                    })
+                    .collect();
+                let work = if work.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        " With so much other work in each request it would be {:.1} to {:.1} times: {}.",
+                        ratio.high,
+                        ratio.low,
+                        list(&work)
+                    )
+                };
+                format!(". {otherwise}.{work}")
+            };
+            format!("published: {claim}. Here: {}{rest}", list(&told))
+        }
+        F::NoFigures => "no cell has figures.".to_owned(),
+        F::NotAnalysed { next } => format!(
+            "no verdicts yet: the next planned analysis is after {}. 'kurabe resume' goes on.",
+            rounds(*next)
+        ),
+        F::NotCompared { run } => {
+            format!("{run} is not complete: figures are shown, and nothing is compared before it is.")
+        }
+        F::NoBaseline => "the baseline has no figures, so nothing was compared; the tables show the other cells.".to_owned(),
+        F::OneRound => "one round has no interval, so no verdict is possible; make more rounds.".to_owned(),
+        F::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
+            let part = if *exact { String::new() } else { of_cells(*cells, *of) };
+            let one = if *cells > 1 { " of one cell" } else { "" };
+            format!(
+                "{}{}{part}: {}. Evidence{one}: {evidence}.",
+                operations(scope),
+                place(scope),
+                limited_by(*bottleneck, *confidence)
+            )
+        }
+        F::Disturbed { cells, of, targets, reason } => {
+            let on = if labels.several_targets() {
+                format!(" (on {})", labels.targets_of(targets))
+            } else {
+                String::new()
+            };
+            let one = if *cells > 1 { "; in one of them " } else { ": " };
+            let of = if *of == 1 { " during the one cell".to_owned() } else { format!(" during {cells} of {of} cells") };
+            format!("other work used the machine{of}{on}{one}{reason}. Measure again when it is quiet.")
+        }
+        F::Incomplete { made, planned } if made > planned => {
+            "this run is not complete: it was stopped before its comparisons were conclusive; 'kurabe resume' goes on."
+                .to_owned()
+        }
+        F::Incomplete { made, planned } => format!(
+            "this run is not complete: {} of {} planned trials were made; 'kurabe resume' goes on.",
+            units::count(*made),
+            units::count(*planned)
+        ),
+        F::Repeated { trials, reason } => format!(
+            "{} disturbed and made again ({reason}); the first outcomes do not count.",
+            if *trials == 1 { "1 trial was".to_owned() } else { format!("{} trials were", units::count(*trials)) }
+        ),
+        F::Failed { cells } => format!(
+            "{} no figures because a trial failed.",
+            if *cells == 1 { "1 cell has".to_owned() } else { format!("{} cells have", units::count(*cells)) }
+        ),
+        F::Resumed { from_trial, changes } => format!(
+            "trials from number {} on were made with {}: they may differ for that reason.",
+            units::count(*from_trial),
+            list(changes)
+        ),
+        F::RecordsExhausted { scope, trials, of, records, needed } => {
+            let trials = if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
+            format!(
+                "{}: {trials} ended early: a trial changes each of the {} records once. For longer trials use --records {needed}.",
+                operations(scope),
+                units::count(*records),
+            )
+        }
+        F::WrongAnswers { answers } => format!(
+            "{} wrong.",
+            if *answers == 1 { "1 answer was".to_owned() } else { format!("{} answers were", units::count(*answers)) }
+        ),
+        F::Unsteady { scope, cells, of, change } => {
+            let (word, by) = if *change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
+            format!(
+                "{}{} were not steady{} (marked ~): throughput {word} by up to {} during a trial. Use a longer --duration.",
+                operations(scope),
+                place(scope),
+                of_cells(*cells, *of),
+                percent(by)
+            )
+        }
+        F::SteadyLate { scope, cells, of } => format!(
+            "{}{} became steady only after the warm-up{}. Use a longer --duration.",
+            operations(scope),
+            place(scope),
+            of_cells(*cells, *of)
+        ),
+        F::TargetNote { target: name, note } => format!("note on {}: {note}", target(name)),
+        F::Undecided { inconclusive, of, margin, decidable, further_rounds, until, slices_help } => {
+            let all = units::count(u64::from(*of));
+            let verb = if *inconclusive == 1 { "is" } else { "are" };
+            let which = match (*decidable == *inconclusive, *decidable) {
+                (true, 1) => "it".to_owned(),
+                (true, _) => "them".to_owned(),
+                (false, n) => format!("{n} of them"),
+            };
+            let more = further_rounds.map_or_else(
+                || "more rounds are not expected to decide that".to_owned(),
+                |more| {
+                    let how = if *until {
+                        "'kurabe resume' with more --max-rounds"
+                    } else {
+                        "--until settled"
+                    };
+                    format!("about {} would decide {which} ({how})", more_rounds(more))
+                },
+            );
+            let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
+            format!(
+                "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}.",
+                percent(*margin)
+            )
+        }
+        F::AllConclusive { margin } => {
+            format!("every comparison is conclusive: called, or equal to within {}.", percent(*margin))
+        }
+        F::LeftOut { targets, noise_floor_lost } => {
+            let floor = if *noise_floor_lost {
+                "; no noise floor is known, since it was measured on one of them"
+            } else {
+                ""
+            };
+            let verb = if *targets == 1 { "is" } else { "are" };
+            format!("{} of this run {verb} left out of this report{floor}.", many((*targets).into(), "target"))
+        }
+        F::PublishingRestricted { target: name, version, says, name: clause, source } => {
+            let version = if version.is_empty() { String::new() } else { format!(" {version}") };
+            format!("publishing is restricted for {}{version}: {says} ({clause}; {source}).", target(name))
+        }
+        F::NotReported { target: name, what, reason } => {
+            format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
+        }
+        F::Tested { targets, cpus, rounds: made, comparisons, slice_ns, analysed_after } => {
+            let (varied, held) = labels.tested();
+            let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
+            let held =
+                if held.is_empty() { String::new() } else { format!("; throughout {}", held.join(", ")) };
+            let cpus = match cpus {
+                0 => String::new(),
+                n => format!(", on a machine with {}", many(*n, "CPU")),
+            };
+            let slices = slice_ns.map_or_else(String::new, |ns| {
+                let slice = units::time(Duration::from_nanos(ns));
+                format!(", interleaved in slices of {slice} after an observed round of separate trials")
+            });
+            let compared = match comparisons {
+                0 => "nothing was compared".to_owned(),
+                1 => "the interval of 1 comparison holds with 95 % confidence".to_owned(),
+                n => format!("the intervals of {n} comparisons hold together with 95 % confidence"),
+            };
+            let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
+            let analysed = if analysed.is_empty() || *comparisons == 0 {
+                String::new()
+            } else {
+                format!(", at analyses after {} rounds", list(&analysed))
+            };
+            format!(
+                "tested: {}{varied}{held}{cpus}. {} in random order{slices}; {compared}{analysed}.",
+                labels.targets_of(targets),
+                rounds(*made),
+            )
+        }
+        F::NoiseFloor { largest, each } => match largest {
+            Some(largest) => {
+                let each: Vec<String> = each
+                    .iter()
+                    .map(|floor| {
+                        let on = if labels.several_targets() {
+                            format!(" on {}", target(&floor.target))
+                        } else {
+                            String::new()
+                        };
+                        format!("{}{on} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
+                    })
+                    .collect();
+                format!(
+                    "noise floor: the baseline, measured twice in each round, may differ from itself by {} ({}).",
+                    percent(*largest),
+                    each.join(", ")
+                )
+            }
+            None => "noise floor: not measured (it takes a repeated baseline and two rounds).".to_owned(),
+        },
+        F::ToolOverhead { each } => {
+            let each: Vec<String> =
+                each.iter().map(|o| format!("{} per {}", nanos(o.ns_per_op), o.operation)).collect();
+            format!("the tool itself costs {} (baseline, on a target that answers at once).", list(&each))
+        }
+        F::Verified { verification, cpu_share } => {
+            let checked = verification.as_ref().map(|all| {
+                let answers = format!("{} answers compared byte for byte", units::count(all.answers));
+                match (all.answers, all.writes) {
+                    (0, 0) => "nothing was verified".to_owned(),
+                    (_, 0) => format!("verified: {answers}"),
+                    (0, _) => format!("verified: {}", writes(all)),
+                    _ => format!("verified: {answers}; {}", writes(all)),
+                }
+            });
+            let checked = checked.unwrap_or_else(|| {
+                "how it was verified was not recorded by that version of Kurabe".to_owned()
+            });
+            let cost = cpu_share.map_or_else(String::new, |share| {
+                format!("; checking took at most {} of the client's CPU", percent(share))
+            });
+            format!("{checked}{cost}.")
+        }
+        F::Durability { target: name, version, class, settings } => {
+            let settings: Vec<String> =
+                settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let settings =
+                if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
+            let version = if version.is_empty() { String::new() } else { format!(" {version}") };
+            let (label, class_name) = (target(name), class_name(*class));
+            format!("durability of {label}{version}: {class_name}: {}{settings}.", promise(*class))
+        }
+        F::Changed { scope, metric, faster: is_faster, ratio, lower_bound } => {
+            let (verb, run) = if *is_faster { ("are", "second") } else { ("were", "first") };
+            format!(
+                "{}{}{} {verb} {} in the {run} run.",
+                by(*metric, labels),
+                operations(scope),
+                place(scope),
+                faster(*ratio, *lower_bound)
+            )
+        }
+        F::Changes { faster: gained, slower, no_difference, inconclusive, not_comparable } => {
+            let all = gained + slower + no_difference + inconclusive + not_comparable;
+            let rest = [(no_difference, "equal"), (inconclusive, "inconclusive"), (not_comparable, "not comparable")];
+            let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
+            let rest = rest.collect::<Vec<_>>().concat();
+            if all == 0 {
+                return "the two runs have no figure in common.".to_owned();
+            }
+            format!("of {all} figures in both runs, {gained} are faster in the second and {slower} slower{rest}.")
+        }
+        F::NotInterleaved { noise_floor } => {
+            let floor = noise_floor.map_or_else(String::new, |floor| {
+                format!(" Differences are held against the larger noise floor, {}.", percent(floor))
+            });
+            format!(
+                "the runs were made at different times: this is weaker evidence than one run of both.{floor}"
+            )
+        }
+        F::OnlyIn { run, target: name } => format!("only {run} has {name}."),
+        F::Unmatched { run, figures } => {
+            format!("{} of {run} have no counterpart: their axis values differ.", many((*figures).into(), "figure"))
+        }
+    }
+}
+
+/// `1 process`, `no thread`: a slope that is a whole number but for helpers that come and go.
+fn whole(value: f64, one: &str, plural: &str) -> String {
+    match (value * 100.0).round() / 100.0 {
+        value if value.abs() < 0.02 => format!("no {one}"),
+        value if (value - 1.0).abs() < 0.02 => format!("1 {one}"),
+        value => format!("{value} {plural}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_percentages_or_factors() {
+        let span = |low, high| Span { low, high };
+        assert_eq!(faster_than(span(1.12, 1.18), false), "12 to 18 % faster than");
+        assert_eq!(faster_than(span(1.000_2, 1.05), false), "up to 5 % faster than");
+        assert_eq!(faster_than(span(2.04, 12.4), false), "2.0 to 12 times as fast as");
+        assert_eq!(faster_than(span(2.7, 2.8), true), "at least 2.7 times as fast as");
+        assert_eq!(whole(1.01, "process", "processes"), "1 process");
+        assert_eq!(whole(0.001, "thread", "threads"), "no thread");
+        assert_eq!(whole(2.0, "thread", "threads"), "2 threads");
+    }
+}
