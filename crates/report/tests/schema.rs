@@ -7,7 +7,7 @@ mod common;
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{At, INFO, Pattern, Scenario, bound, observed, open_loop, troubled};
 use kurabe_core::figure::{Figure, HIT_RATIO, Unit};
-use kurabe_core::run::{Outcome, PublishingClause, Resumption, Until};
+use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,6 +16,37 @@ fn validator() -> jsonschema::Validator {
     let schema: Value =
         serde_json::from_str(include_str!("../../../docs/schema/report.schema.json")).unwrap();
     jsonschema::validator_for(&schema).unwrap()
+}
+
+/// A run whose trials were disturbed, made again, and never steady, or late; of targets that are not told apart.
+fn disturbed() -> Run {
+    let targets = vec!["sqlite", "postgres", "memcached"];
+    let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
+    let mut run = Scenario { targets, rate, noise: 0.08, ..Scenario::default() }.run();
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        let falls = trial.operation == "write";
+        let early = |n: u64| if n < 6 { 500 } else { 1_000 + n % 2 };
+        measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { early(n) }).collect();
+        let mut seen = observed(Pattern::RoundTrip, measured);
+        seen.host.cpus[0].steal_ns = 300_000_000;
+        measured.observed = Some(Box::new(seen));
+    }
+    run.trials[0].again = Some("other processes used 40 %".to_owned());
+    run
+}
+
+/// A run that another version resumed, with a trial that used all its records.
+fn resumed() -> Run {
+    let mut run = Scenario::default().run();
+    let (machine, targets) = (run.header.machine.clone(), run.header.targets.clone());
+    let kurabe = "0.3.0".to_owned();
+    run.resumptions =
+        vec![Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets }];
+    if let Outcome::Measured(measured) = &mut run.trials[0].outcome {
+        measured.exhausted = Some(100);
+    }
+    run
 }
 
 fn reports() -> Vec<Value> {
@@ -55,23 +86,6 @@ fn reports() -> Vec<Value> {
         run.trials.retain(|trial| trial.cell == 1);
         run
     };
-    let again = {
-        // Trials that were disturbed, made again, and never steady, or late; of targets that are not told apart.
-        let targets = vec!["sqlite", "postgres", "memcached"];
-        let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
-        let mut run = Scenario { targets, rate, noise: 0.08, ..Scenario::default() }.run();
-        for trial in &mut run.trials {
-            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
-            let falls = trial.operation == "write";
-            let early = |n: u64| if n < 6 { 500 } else { 1_000 + n % 2 };
-            measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { early(n) }).collect();
-            let mut seen = observed(Pattern::RoundTrip, measured);
-            seen.host.cpus[0].steal_ns = 300_000_000;
-            measured.observed = Some(Box::new(seen));
-        }
-        run.trials[0].again = Some("other processes used 40 %".to_owned());
-        run
-    };
     let equal = {
         let mut run = Scenario { payloads: vec![1_000], layouts: vec!["blob"], ..Scenario::default() }.run();
         run.header.spec.until = Some(Until { margin: 0.9, max_rounds: 9, budget_ns: None });
@@ -96,19 +110,9 @@ fn reports() -> Vec<Value> {
         run.end = None;
         run
     };
-    let resumed = {
-        let mut run = Scenario::default().run();
-        let (machine, targets) = (run.header.machine.clone(), run.header.targets.clone());
-        let kurabe = "0.3.0".to_owned();
-        run.resumptions =
-            vec![Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets }];
-        let Outcome::Measured(measured) = &mut run.trials[0].outcome else { panic!("it was measured") };
-        measured.exhausted = Some(100);
-        run
-    };
     let runs = [
         restricted,
-        resumed,
+        resumed(),
         unfinished,
         cached,
         Scenario::default().run(),
@@ -117,7 +121,7 @@ fn reports() -> Vec<Value> {
         open_loop(),
         bound(),
         empty,
-        again,
+        disturbed(),
         equal,
         uneven,
         late,
