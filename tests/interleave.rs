@@ -35,7 +35,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            said.contains("interleaved in slices of 5 ms after a round of separate, observed trials"),
+            said.contains("interleaved in slices of 5 ms after an observed round of separate trials"),
             "{answer:?}"
         );
         let all = measured(&place);

@@ -83,7 +83,9 @@ fn a_run_is_shown_reported_and_repeated() {
         assert!(cell["verified"]["mismatches"] == 0);
     }
     assert!(report["noise_floor"].as_f64().is_some());
-    assert!(report["overhead_ns_per_op"].as_f64().unwrap() > 0.0);
+    let mut findings = report["findings"].as_array().unwrap().iter();
+    let overhead = findings.find(|finding| finding["kind"] == "tool-overhead").unwrap();
+    assert!(overhead["each"][0]["ns_per_op"].as_f64().unwrap() > 0.0);
 
     let csv = place.run(&["report", "--format", "csv"]).out;
     assert_eq!(csv.lines().count(), 11, "{csv}");

@@ -2,7 +2,7 @@
 
 use crate::common::{CLIENTS, ENGINES, by, connect, once, open, table};
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::Session;
+use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::testing;
@@ -21,6 +21,9 @@ fn noise(length: usize) -> Vec<u8> {
         .collect()
 }
 
+/// Bytes of the largest value, more than a client takes where it asked for none so large.
+const LARGEST: usize = 40_000_000;
+
 #[test]
 fn every_value_comes_back_as_it_was() {
     for engine in ENGINES {
@@ -36,14 +39,15 @@ fn every_value_comes_back_as_it_was() {
             let mut namespace = open(&url).unwrap().namespace().unwrap();
             let table = table("kurabe_types");
             namespace.create(&table).unwrap();
-            let mut session = connect(&url).unwrap();
+            let options = ConnectOptions { largest_answer: LARGEST as u64, ..ConnectOptions::default() };
+            let mut session = open(&url).unwrap().connect(&options).unwrap();
             let insert = session.prepare(&Operation::Insert { collection: Arc::clone(&table) }).unwrap();
             let get = Operation::Get { collection: Arc::clone(&table), fields: vec![0, 1, 2, 3, 4, 5] };
             let get = session.prepare(&get).unwrap();
             let mut reply = Reply::new();
             let lengths =
                 [0, 1, 100, 250, 251, 252, 4_000, 16_000, 16_384, 20_000, 65_535, 65_536, 1_000_000];
-            let beyond_packets = [16_777_100, 16_777_215, 40_000_000];
+            let beyond_packets = [16_777_100, 16_777_215, LARGEST];
             for (at, length) in lengths.into_iter().chain(beyond_packets).enumerate() {
                 let body = noise(length);
                 let note: String = "aé漢🦀".chars().cycle().take(length.min(100_000)).collect();
