@@ -1,4 +1,4 @@
-//! What a report says, as values. The JSON report holds them as they are; [`crate::template`] has one sentence for each kind.
+//! What a report says, as values. The JSON report holds them as they are; `template` has one sentence for each kind.
 
 use crate::attribution::{Bottleneck, Confidence};
 use kurabe_core::axis::{AxisValue, Cell};
