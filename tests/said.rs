@@ -85,8 +85,11 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     cells.retain(|cell| !cell.repeat);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { watcher: Watcher::new(), hand, read: Arc::clone(&read) };
-    let runner =
-        Runner { observer: Some(&observer), ..Runner::new(experiment, spec, "said", &targets, &cells) };
+    let runner = Runner {
+        observer: Some(&observer),
+        rewrites: true,
+        ..Runner::new(experiment, spec, "said", &targets, &cells)
+    };
     let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
     let read = read.lock().unwrap();
@@ -114,7 +117,8 @@ fn log_agrees(server: Server, statement: &'static str) {
         let told = sql(&asked.lock().unwrap(), "", statement).unwrap();
         told.split_whitespace().last().unwrap().parse().unwrap()
     };
-    let (measured, by_hand) = trial(&url, &spec("point-write", 2, Some(300)), Arc::new(hand));
+    let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
+    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
     let told = counted(&measured, Meter::LogBytes);
     assert!(by_hand > 300 * 20, "300 updates wrote {by_hand} bytes of log");
     assert!(told >= by_hand && told - by_hand <= BACKGROUND, "told {told}, by hand {by_hand}");
@@ -148,7 +152,8 @@ fn the_growth_of_the_log_on_sqlite_alone() {
     // Without checkpoints the log only grows, and nothing is written elsewhere.
     let url = format!("sqlite:{}?wal_autocheckpoint=0", file.display());
     let hand = move || std::fs::metadata(&log).unwrap().len();
-    let (measured, by_hand) = trial(&url, &spec("point-write", 1, Some(300)), Arc::new(hand));
+    let spec = RunSpec { records: Some(400), ..spec("point-write", 1, Some(300)) };
+    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
     assert!(by_hand >= 300 * 4_096, "{by_hand}");
     assert_eq!(counted(&measured, Meter::FileBytes), by_hand);
 }
@@ -309,7 +314,7 @@ fn what_a_user_may_not_read_is_not_told_and_the_run_goes_on() {
     let socket = server.socket().unwrap().display().to_string();
     let url = with("mysql://plain:word@localhost/kurabe", &format!("socket={socket}"));
     let args =
-        ["run", "point-write", &url, "--requests", "200", "--records", "20", "--rounds", "1", "--no-html"];
+        ["run", "point-write", &url, "--requests", "200", "--records", "500", "--rounds", "1", "--no-html"];
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

@@ -138,7 +138,7 @@ fn pipelines_are_verified_wherever_the_protocol_has_them() {
     let urls: Vec<&str> = servers.iter().map(Server::url).collect();
     for experiment in ["point-read", "point-write"] {
         let place = Place::new();
-        let rest = "--pipeline 1,16 --clients 2 --records 200 --requests 640 --rounds 1";
+        let rest = "--pipeline 1,16 --clients 2 --records 1000 --requests 640 --rounds 1";
         let args = [&["run", experiment], &urls[..], &rest.split(' ').collect::<Vec<_>>()].concat();
         let answer = place.run(&args);
         assert!(matches!(answer.code, Some(0)), "{answer:?}");

@@ -59,6 +59,7 @@ fn row(payload: &str, operation: &str) {
                 progress: &AtomicU64::new(0),
                 observer: None,
                 sides: None,
+                rewrites: false,
             };
             let measured =
                 trial.run(|done| workload.after(operation.name, &mut *house.session, done)).unwrap();

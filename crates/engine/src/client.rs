@@ -116,6 +116,12 @@ pub(crate) struct Limits {
     pub(crate) capacity: u64,
 }
 
+/// The most requests of a client in a trial of so many, warm-up included.
+pub(crate) fn requests(requests: u64, clients: usize, pipeline: u64) -> u64 {
+    let quota = requests.div_ceil(clients.max(1) as u64);
+    quota.next_multiple_of(pipeline) + (quota / WARMUP_PART).max(1).next_multiple_of(pipeline)
+}
+
 impl Limits {
     /// Requests that it may warm up with: what the measured phase leaves, or else a small part.
     fn warmup(&self, pipeline: u64) -> u64 {

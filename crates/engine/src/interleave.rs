@@ -137,6 +137,7 @@ impl Runner<'_> {
             // What others do meanwhile could not be told from what this one does.
             observer: None,
             sides: self.sides,
+            rewrites: self.rewrites,
         };
         let trials: Vec<Result<Trial<'_>, Failure>> = members
             .iter()

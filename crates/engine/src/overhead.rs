@@ -78,6 +78,7 @@ pub fn measure(
                 progress: &AtomicU64::new(0),
                 observer: None,
                 sides: None,
+                rewrites: false,
             };
             let measured = trial
                 .run(|done| {

@@ -1,8 +1,9 @@
 //! What a run will do: its cells on each target, and which of them a target cannot do, with the reason.
 
+use crate::{client, schedule};
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::driver::{Driver, Support};
-use kurabe_core::experiment::{Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
+use kurabe_core::experiment::{Capacity, Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
@@ -89,11 +90,91 @@ fn cell(
             let reason = "the highest rate takes several trials, and what connections cost is asked of one";
             (Some(reason.to_owned()), workload.stored_bytes())
         }
-        Ok(workload) => (unavailable(&workload.demand(), target), workload.stored_bytes()),
+        Ok(workload) => {
+            let reason = match unavailable(&workload.demand(), target) {
+                None => too_few_records(experiment, spec, &axes, &*workload)?,
+                reason => reason,
+            };
+            (reason, workload.stored_bytes())
+        }
         Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.to_string()), None),
         Err(error) => return Err(error),
     };
     Ok(CellRecord { target: index, axes, repeat: false, unavailable, stored_bytes })
+}
+
+/// The records that stores need so that each trial can change each of them once, where the number of requests is known and the
+/// experiment's own rule gives fewer; `None` where it gives enough.
+///
+/// # Errors
+/// As for [`cells`].
+pub fn enough_records(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    targets: &[Target],
+) -> Result<Option<u64>> {
+    let mut most = None;
+    for axes in product(&axes(experiment, spec)?) {
+        for (index, target) in targets.iter().enumerate() {
+            let Ok(workload) = workload(experiment, spec, index, target, &axes) else { continue };
+            for (needed, capacity) in needed_records(experiment, spec, &axes, &*workload)? {
+                most = most.max(Some(needed).filter(|needed| *needed > capacity.records));
+            }
+        }
+    }
+    Ok(most)
+}
+
+/// Why a trial could not change each record once at most, where the number of requests is known.
+fn too_few_records(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    axes: &Cell,
+    workload: &dyn Workload,
+) -> Result<Option<String>> {
+    let all = needed_records(experiment, spec, axes, workload)?;
+    let lacking = all.into_iter().find(|(needed, capacity)| *needed > capacity.records);
+    Ok(lacking.map(|(needed, capacity)| {
+        format!(
+            "a trial changes each record once at most, so that every change can be read back: so many requests need {} \
+             records, and there are {}; give --records {needed}, or fewer --requests",
+            units::count(needed),
+            units::count(capacity.records)
+        )
+    }))
+}
+
+/// For each operation whose number of requests is known: the records that a trial changes, warm-up included, and those that
+/// there are.
+fn needed_records(
+    experiment: &dyn Experiment,
+    spec: &RunSpec,
+    axes: &Cell,
+    workload: &dyn Workload,
+) -> Result<Vec<(u64, Capacity)>> {
+    let mut all = Vec::new();
+    for operation in operations(experiment, spec)? {
+        let Some(capacity) = workload.capacity(operation.name) else { continue };
+        let stop = stop(spec, operation);
+        let clients = workload.clients().max(1);
+        let each = match Load::of(axes) {
+            // Requests that nobody asked for are no reason to leave a cell out.
+            Load::Closed if stop.least.is_some() => None,
+            Load::Closed => {
+                stop.requests.map(|requests| client::requests(requests, clients, workload.pipeline()))
+            }
+            Load::Open(rate) => {
+                let due = stop.duration.map(|time| (rate as f64 * time.as_secs_f64()).ceil() as u64);
+                let due = due.into_iter().chain(stop.requests).min();
+                due.map(|due| schedule::requests(due, clients).div_ceil(clients as u64))
+            }
+            Load::Highest => None,
+        };
+        // Each client has records of its own.
+        let needed = each.map(|each| each.div_ceil(capacity.requests_per_record) * clients as u64);
+        all.extend(needed.map(|needed| (needed, capacity)));
+    }
+    Ok(all)
 }
 
 /// What the cells of a target share.

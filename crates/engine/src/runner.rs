@@ -53,6 +53,9 @@ pub struct Runner<'a> {
     pub suspect: Option<Suspect>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
     pub sides: Option<&'a Sides>,
+    /// Whether a trial may change a record again. It then ends for no lack of records, and only the last version of each
+    /// record is read back.
+    pub rewrites: bool,
 }
 
 /// What nobody sets, where nobody stops a run.
@@ -83,6 +86,7 @@ impl<'a> Runner<'a> {
             observer: None,
             suspect: None,
             sides: None,
+            rewrites: false,
         }
     }
 
@@ -451,6 +455,7 @@ impl Runner<'_> {
                 progress: self.progress,
                 observer: self.observer,
                 sides: self.sides,
+                rewrites: self.rewrites,
             };
             probes += 1;
             let made = trial.run(|done| {

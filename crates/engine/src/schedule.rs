@@ -51,6 +51,12 @@ pub(crate) fn capacity(capacity: &Capacity, clients: usize) -> u64 {
     if clients > 1 { all / 2 } else { all }
 }
 
+/// How many requests there must be records for where so many are due: what [`capacity`] makes of them is no less.
+pub(crate) fn requests(due: u64, clients: usize) -> u64 {
+    let all = if clients > 1 { due.saturating_mul(2) } else { due };
+    all.div_ceil(10).saturating_mul(13) + 13
+}
+
 struct State {
     taken: u64,
     over: bool,

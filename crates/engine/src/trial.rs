@@ -70,6 +70,8 @@ pub struct Trial<'a> {
     pub observer: Option<&'a dyn Observer>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
     pub sides: Option<&'a Sides>,
+    /// Whether it may change a record again.
+    pub rewrites: bool,
 }
 
 /// How a trial's load is offered.
@@ -255,7 +257,7 @@ impl Trial<'_> {
     }
 
     fn capacity(&self) -> Option<Capacity> {
-        self.workload.capacity(self.operation.name)
+        self.workload.capacity(self.operation.name).filter(|_| !self.rewrites)
     }
 
     /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.

@@ -10,7 +10,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Proof;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::plan::{Target, cells, enough_records};
 use kurabe_engine::runner::Runner;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -195,7 +195,8 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     let spec = RunSpec {
         axes,
         operations: vec![operation.to_owned()],
-        requests: BTreeMap::from([(operation.to_owned(), requests)]),
+        requests: (requests > 0).then(|| (operation.to_owned(), requests)).into_iter().collect(),
+        duration_ns: (requests == 0).then_some(60_000_000_000),
         records: Some(records),
         seed: 6,
         ..RunSpec::new(info.name, ["null:"])
@@ -217,6 +218,7 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     let targets = [Target::new("null", Box::new(driver), facts)];
     // Without the baseline's repeat: one trial.
     let mut cells = cells(experiment, &spec, &targets).unwrap();
+    assert_eq!(cells[0].unavailable, None);
     cells.truncate(1);
     let mut trials = Runner::new(experiment, &spec, "lies", &targets, &cells).trials().unwrap();
     assert_eq!(trials.len(), 1, "{trials:?}");
@@ -301,7 +303,8 @@ fn one_wrong_record_of_many_fails_the_trial() {
 
 #[test]
 fn a_trial_ends_when_each_record_was_changed_once() {
-    let exhausted = measured("point-write", &[("clients", "3")], 5_000, 1_000);
+    // Where nobody says how many requests there are to be, a trial makes as many as it can.
+    let exhausted = measured("point-write", &[("clients", "3")], 0, 1_000);
     assert_eq!(exhausted.exhausted, Some(1_000));
     let made = exhausted.completed + exhausted.warmup;
     // All clients end when the first has no record left.
@@ -309,4 +312,38 @@ fn a_trial_ends_when_each_record_was_changed_once() {
     assert_eq!(exhausted.verified.map(|verified| verified.read_back), Some(made));
     let enough = measured("point-write", &[("clients", "3")], 900, 1_000);
     assert_eq!((enough.exhausted, enough.completed), (None, 900));
+}
+
+#[test]
+fn a_store_is_made_large_enough_for_the_known_requests_and_one_that_is_too_small_is_unavailable() {
+    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = null.describe().unwrap();
+    let targets = [Target::new("null", null, facts)];
+    for (name, given, requests, needed) in [
+        // Each of the clients warms up with a twentieth of its requests.
+        ("point-write", &[("clients", "4")][..], 400_000, Some(420_000)),
+        ("point-write", &[("clients", "3"), ("pipeline", "16")], 1_000, None),
+        // One request in twenty changes a user.
+        ("webapp", &[("clients", "2")], 4_000_000, Some(210_000)),
+        ("kv", &[("clients", "2")], 4_000_000, None),
+    ] {
+        let experiment = kurabe_experiments::registry::find(name).unwrap();
+        let cell = experiment.info().baseline(given).unwrap();
+        let operation = experiment.info().operations.iter().find(|operation| operation.writes).unwrap().name;
+        let spec = RunSpec {
+            axes: cell.values().iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect(),
+            operations: vec![operation.to_owned()],
+            requests: BTreeMap::from([(operation.to_owned(), requests)]),
+            ..RunSpec::new(name, ["null:"])
+        };
+        assert_eq!(enough_records(experiment, &spec, &targets).unwrap(), needed, "{name}");
+        let Some(needed) = needed else { continue };
+        let unavailable = |records| {
+            let spec = RunSpec { records: Some(records), ..spec.clone() };
+            cells(experiment, &spec, &targets).unwrap()[0].unavailable.clone()
+        };
+        assert_eq!(unavailable(needed), None, "{name}");
+        let why = unavailable(needed - 1).unwrap();
+        assert!(why.contains(&format!("give --records {needed}")), "{why}");
+    }
 }

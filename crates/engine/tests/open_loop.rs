@@ -96,6 +96,7 @@ fn measure_until(
         progress: &AtomicU64::new(0),
         observer: None,
         sides: None,
+        rewrites: false,
     };
     trial.run(|done| workload.after("read", &mut *house.session, done))
 }

@@ -103,6 +103,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         seed: 7,
         observer: None,
         sides: None,
+        rewrites: false,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };

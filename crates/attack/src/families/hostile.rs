@@ -29,7 +29,7 @@ const COMMANDS: [Asked; 3] = [
     ),
     (
         &["run", "point-write"],
-        &["--rounds", "1", "--requests", "40", "--records", "20", "--no-html", "-q", "--seed", "1"],
+        &["--rounds", "1", "--requests", "40", "--records", "50", "--no-html", "-q", "--seed", "1"],
         true,
     ),
 ];

@@ -182,7 +182,7 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         "--requests",
         "240",
         "--records",
-        "50",
+        "600",
         "--seed",
     ]);
     args.extend([seed.as_str(), "--no-html", "-q"]);

@@ -65,7 +65,7 @@ fn attack(context: &Context, kind: &str, target: &str, seed: u64) -> Result<Outc
 
 /// The arguments of a run that takes minutes.
 fn long(url: &str) -> Vec<&str> {
-    vec!["run", "point-write", url, "--rounds", "200", "--requests", "2000", "--records", "200", "--no-html"]
+    vec!["run", "point-write", url, "--rounds", "200", "--requests", "2000", "--records", "3000", "--no-html"]
 }
 
 fn url(target: &str) -> String {

@@ -16,7 +16,7 @@ use kurabe_core::calendar::date;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
-use kurabe_core::{Error, ErrorKind};
+use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::budget::{self, Free};
 use kurabe_engine::event::Event;
 use kurabe_engine::house::House;
@@ -78,6 +78,15 @@ fn make(
     };
     if let Some(fit) = &fit {
         job.spec.duration_ns = Some(fit.trial.as_nanos() as u64);
+    }
+    if job.spec.records.is_none()
+        && let Some(records) = plan::enough_records(experiment, &job.spec, &opened.targets)?
+    {
+        job.spec.records = Some(records);
+        let records = units::count(records);
+        output.note(&format!(
+            "{records} records are loaded, so that each trial changes each of them once at most"
+        ));
     }
     let spec = &job.spec;
     let cells = plan::cells(experiment, spec, &opened.targets)?;
@@ -254,6 +263,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         observer: Some(&observer),
         suspect: Some(kurabe_report::attribution::disturbed),
         sides: opened.sides.as_ref(),
+        rewrites: false,
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);

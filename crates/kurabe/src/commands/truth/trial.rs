@@ -147,6 +147,8 @@ impl Ground<'_> {
         let runner = Runner {
             cancel: self.cancel,
             observer: Some(planter),
+            // Another session can hold few rows only.
+            rewrites: true,
             ..Runner::new(experiment, spec, &name, targets, &cells)
         };
         let outcome = runner.trials()?.pop().map(|trial| trial.outcome);

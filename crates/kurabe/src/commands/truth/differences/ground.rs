@@ -234,6 +234,7 @@ impl<'a> Ground<'a> {
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
             suspect: None,
             sides: self.plan.sides.as_ref(),
+            rewrites: true,
         };
         let mut trials = Vec::new();
         let houses = House::open_all(targets, &header.run)?;
