@@ -95,22 +95,21 @@ pub(crate) fn numbered(
     let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };
     let with_key = [&[0], fields].concat();
     let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: with_key };
-    let range =
-        if pipelines(session, &select, keys.start)? { None } else { prepare_if_supported(session, &range)? };
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut check_reply = |key: &i64, reply: &mut Reply| match reply.rows() {
+        1 => check(*key, Found { reply, row: 0, column: 0 }),
+        0 => Err(Error::mismatch(format!("record {key} is not there"))),
+        rows => Err(Error::mismatch(format!("record {key} came back {rows} times"))),
+    };
+    let together = match pipelined(session, &select, keys.start)? {
+        Some(mut reply) => check_reply(&keys.start, &mut reply).map(|()| true)?,
+        None => false,
+    };
+    let range = if together { None } else { prepare_if_supported(session, &range)? };
     let Some(range) = range else {
-        return each(
-            session,
-            &select,
-            record_bytes,
-            keys,
-            |key| [Value::Int(*key)],
-            |key, reply| match reply.rows() {
-                1 => check(*key, Found { reply, row: 0, column: 0 }),
-                0 => Err(Error::mismatch(format!("record {key} is not there"))),
-                rows => Err(Error::mismatch(format!("record {key} came back {rows} times"))),
-            },
-        )
-        .map(drop);
+        return each(session, &select, record_bytes, keys, |key| [Value::Int(*key)], check_reply).map(drop);
     };
     let most = (TOGETHER_BYTES / record_bytes.max(1)).clamp(1, RANGE_ROWS) as i64;
     let mut reply = Reply::new();
@@ -127,15 +126,18 @@ pub(crate) fn numbered(
     session.release(range)
 }
 
-/// Whether this session can send requests before it awaits answers.
-fn pipelines(session: &mut dyn Session, select: &Operation, key: i64) -> Result<bool> {
+/// The record of `key`, read as a pipeline of one request; nothing where this session awaits each answer before it sends the next
+/// request.
+fn pipelined(session: &mut dyn Session, select: &Operation, key: i64) -> Result<Option<Reply>> {
     let select = session.prepare(select)?;
-    let can = match session.pipeline(&select, &[Value::Int(key)], &mut [Reply::new()]) {
+    let mut reply = [Reply::new()];
+    let answered = match session.pipeline(&select, &[Value::Int(key)], &mut reply) {
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
         done => done.map(|()| true)?,
     };
     session.release(select)?;
-    Ok(can)
+    let [reply] = reply;
+    Ok(answered.then_some(reply))
 }
 
 /// Holds an answer to the rows of these keys, in their order and no others; the key is the first field.
