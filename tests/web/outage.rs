@@ -68,6 +68,18 @@ fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_i
     assert!(good.is_some(), "{:?}", app.get("/kv/read"));
 }
 
+/// Whether bytes lie at a connection of this server that it has not received, by the kernel's table.
+fn unread_bytes(url: &str) -> bool {
+    let port = url.rsplit_once(':').unwrap().1.split(['/', '?']).next().unwrap().parse::<u16>().unwrap();
+    let port = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().any(|line| {
+        let parts: Vec<&str> = line.split_whitespace().collect();
+        // Local address, …, state (01 is ESTABLISHED), bytes to send and bytes to receive.
+        parts.len() > 4 && parts[1].ends_with(&port) && parts[3] == "01" && !parts[4].ends_with(":00000000")
+    })
+}
+
 #[test]
 fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     let Some(server) = testing::server("memcached") else { return };
@@ -75,8 +87,13 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     assert_eq!(app.get("/kv/read").status, 200);
     server.pause().unwrap();
     let mut waiting: Vec<_> = (0..8).map(|_| app.connect()).collect();
-    for stream in &mut waiting {
+    for (number, stream) in waiting.iter_mut().enumerate() {
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        if number == 0 {
+            // The worker has taken it once its request lies unread at the database.
+            let taken = eventually(60, || unread_bytes(server.url()).then_some(()));
+            assert!(taken.is_some(), "the worker did not ask the database");
+        }
     }
     wait_for_answers(&waiting, 5);
     let refused = app.get("/kv/read");

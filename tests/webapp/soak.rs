@@ -95,21 +95,29 @@ fn soak(engine: &str, connection: &str) {
     assert_eq!(answer.code, Some(0), "{engine} {connection}: {answer:?}");
     // One cell and its repeat.
     assert_eq!(cells(&place.report()).len(), 2);
-    // House, check and one connection of each client; the files of a few pipes, the run and the libraries beside them.
+    // Few looks on a busy machine: as many in each third as show what is held there.
+    let (third, all) = (seen.len() / 3, seen.len());
+    assert!(all >= 6, "{all} looks");
     let most = |of: &dyn Fn(&(Held, usize)) -> usize, from: usize, to: usize| {
         seen[from..to].iter().map(of).max().unwrap_or(0)
     };
-    let (third, all) = (seen.len() / 3, seen.len());
-    // Few on a busy machine: as many in each third as show what is held there.
-    assert!(all >= 6, "{all} looks");
-    for (from, to) in [(0, third), (2 * third, all)] {
-        let (files, threads) =
-            (most(&|(held, _)| held.files, from, to), most(&|(held, _)| held.threads, from, to));
+    let held =
+        |from, to| (most(&|(held, _)| held.files, from, to), most(&|(held, _)| held.threads, from, to));
+    let (first, last_third) = (held(0, third), held(2 * third, all));
+    // Each client has a thread and, while the server ends the one before, up to two connections. A trial has thousands of
+    // requests: what is lost at each of them, or at each trial, is far more than this.
+    for (files, threads) in [first, last_third] {
         assert!(
-            files <= CLIENTS + 40 && threads <= CLIENTS + 20,
+            files <= 2 * CLIENTS + 40 && threads <= CLIENTS + 20,
             "{engine} {connection}: {files} files, {threads} threads"
         );
     }
+    assert!(
+        last_third.0 <= first.0 + CLIENTS,
+        "{engine} {connection}: {} files, then {}",
+        first.0,
+        last_third.0
+    );
     if connection == "kept" {
         let at_once = most(&|(_, connections)| *connections, 0, all);
         assert!((CLIENTS..=CLIENTS + 4).contains(&at_once), "{engine}: {at_once} connections at once");

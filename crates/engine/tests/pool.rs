@@ -120,8 +120,9 @@ fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
         assert_eq!((count(&counts.opened), count(&counts.closed)), (connections, connections));
         assert_eq!(count(&counts.prepared), measured.completed + measured.warmup);
         assert_eq!(count(&counts.released), count(&counts.prepared));
-        let [wait] = &measured.figures[..] else { panic!("{:?}", measured.figures) };
-        assert_eq!(wait.name, WAIT);
+        // On a busy machine there may be a figure of clients that starved beside it.
+        let wait = measured.figures.iter().find(|figure| figure.name == WAIT);
+        let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.figures));
         if connections == 1 {
             // Seven others are served before it is one's turn again, on the average of those who wait.
             assert!(wait.value > 200_000.0, "{wait:?}");
