@@ -11,8 +11,8 @@ const PROGRAM: &str = "KURABE_PROGRAM";
 pub fn run(args: &[String]) -> Outcome {
     let built = std::env::var_os(PROGRAM).map(PathBuf::from);
     let mut cargo = Command::new(env!("CARGO"));
-    // The same selection as the tests: another has other features, and compiles the dependencies anew.
-    cargo.args(["build", "--locked", "--workspace", "--bins"]);
+    // The same selection as that of the tests: others have other features, and compile the dependencies anew.
+    cargo.args(["build", "--locked", "--workspace", "--bins", "--tests"]);
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build ended with {status}"));
