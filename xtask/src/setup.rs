@@ -1,7 +1,5 @@
-//! `cargo xtask setup`: the servers that tests need, from the distribution's packages, MySQL from Debian's development
-//! suite, since its stable suites have none, and a stand-in for MongoDB, which no suite has.
-//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's
-//! development suite, since its stable suites have none; and what stands in for CouchDB, from npm.
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's development suite,
+//! since its stable suites have none; what stands in for MongoDB, which no suite has, and for CouchDB, from npm.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,6 +27,8 @@ const SERVERS: &[Server] = &[
     Server { engine: "ab", package: "apache2-utils", there: || on_path("ab") },
     Server { engine: "wrk", package: "wrk", there: || on_path("wrk") },
     Server { engine: "curl", package: "curl", there: || on_path("curl") },
+    // Whose statements and keys the suites of its name are compared with.
+    Server { engine: "sysbench", package: "sysbench", there: || on_path("sysbench") },
     // What counters are held against: packets. Capturing them takes root, or the right to.
     Server { engine: "tcpdump", package: "tcpdump", there: || on_path("tcpdump") },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl and tcpdump are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench and tcpdump are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),

@@ -217,13 +217,10 @@ impl<'a> Worker<'a> {
     /// Warms up as a closed loop does.
     fn warm_up(&mut self) -> Result<()> {
         let most = self.limits.requests.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
-        let capacity = self.limits.warmup(self.shared.pipeline);
         let began = Instant::now();
         let until = self.shared.duration.map(|duration| began + duration / WARMUP_TIME_PART);
         let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
-        while (self.outcome.warmup < most || began.elapsed() < least)
-            && self.outcome.warmup.saturating_add(self.shared.pipeline) <= capacity
-            && !self.stopped()
+        while (self.outcome.warmup < most || began.elapsed() < least) && self.may_warm_up() && !self.stopped()
         {
             self.transaction.draw();
             self.transact()?;
@@ -322,6 +319,12 @@ impl<'a> Worker<'a> {
     fn ended(&self) -> bool {
         let early = self.shared.least.is_some_and(|least| self.outcome.elapsed < least);
         self.outcome.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
+    }
+
+    /// Whether another transaction of the warm-up leaves the measured phase its records.
+    pub(crate) fn may_warm_up(&self) -> bool {
+        let pipeline = self.shared.pipeline;
+        self.outcome.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
     }
 
     /// Whether there is no record left for another transaction.

@@ -72,7 +72,7 @@ impl Worker<'_> {
         let start = Tick::now() + start.saturating_duration_since(Instant::now());
         let end = warmup.schedule.due_until();
         let mut paced = Paced::new();
-        while !self.stopped() && !self.is_exhausted() {
+        while !self.stopped() && self.may_warm_up() {
             let Some(due) = warmup.schedule.take() else { break };
             let Some(began) = self.wait_until(start, due, end, &warmup.schedule, &mut paced) else { break };
             if began > end {

@@ -68,7 +68,19 @@ fn measure_until(
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    measure_of("point-read", delays, clients, pace, stop, cancel)
+}
+
+/// As [`measure`], of this experiment, on 100 records.
+fn measure_of(
+    name: &str,
+    delays: Delays,
+    clients: u64,
+    pace: Pace,
+    stop: Stop,
+    cancel: &AtomicBool,
+) -> Result<Measurement, Failure> {
+    let experiment = kurabe_experiments::registry::find(name).unwrap();
     let info = experiment.info();
     let cell = info.baseline(&[("clients", &clients.to_string())]).unwrap();
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
@@ -98,7 +110,7 @@ fn measure_until(
         sides: None,
         rewrites: false,
     };
-    trial.run(|done| workload.after("read", &mut *house.session, done))
+    trial.run(|done| workload.after(info.operations[0].name, &mut *house.session, done))
 }
 
 fn open(rate: f64) -> Pace {
@@ -151,6 +163,16 @@ fn warm_up_keeps_the_rate_of_the_trial() {
 fn warm_up_reaches_every_client() {
     let figures = measure(Delays::default(), 16, open(100.0), for_(1_000)).unwrap();
     assert!((10..=16).contains(&figures.warmup), "{}", figures.warmup);
+}
+
+#[test]
+fn warm_up_leaves_the_measured_phase_its_records() {
+    // A tenth of a second of warm-up would change each of the 100 records.
+    let cancel = AtomicBool::new(false);
+    let figures =
+        measure_of("point-write", Delays::default(), 1, open(2_000.0), for_(1_000), &cancel).unwrap();
+    assert!(figures.warmup > 0 && figures.completed > figures.warmup, "{figures:?}");
+    assert!(figures.completed + figures.warmup <= 100, "{figures:?}");
 }
 
 #[test]

@@ -34,6 +34,23 @@ const COMMANDS: [Asked; 3] = [
     ),
 ];
 
+/// Engines that can be reached through a well-known crate too.
+pub const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
+
+/// What is asked: the number of the command, and whether through the crate of others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Asking {
+    command: usize,
+    driver: bool,
+}
+
+impl Asking {
+    /// Through the program's own client: `doctor` (0), a run that reads (1), one that writes (2).
+    pub fn native(command: usize) -> Self {
+        Self { command, driver: false }
+    }
+}
+
 /// Until when the program must end: it waits for one answer, and tidies up over connections that may be no better; and the
 /// machine may be busy.
 pub fn limit(deadline: Duration) -> Duration {
@@ -48,7 +65,7 @@ pub fn deadline(random: &mut Random) -> Duration {
 /// What an undisturbed run shows: pieces of each connection, and its memory's peak.
 pub type Control = (Vec<usize>, u64);
 
-static CONTROLS: Mutex<Option<HashMap<(String, usize), Control>>> = Mutex::new(None);
+static CONTROLS: Mutex<Option<HashMap<(String, Asking), Control>>> = Mutex::new(None);
 
 /// What came of a hostile run.
 pub struct Met {
@@ -67,19 +84,21 @@ pub struct Met {
 /// # Errors
 /// The attack could not be made.
 pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -> Result<Met, String> {
-    let which = random.below(COMMANDS.len());
-    let (_, _, exclusive) = COMMANDS[which];
-    let (pieces, control_kb) = control(context, server, which)?;
+    let driver = WITH_DRIVER.contains(&server.engine.as_str()) && random.below(3) == 0;
+    let asking = Asking { command: random.below(COMMANDS.len()), driver };
+    let (command, _, exclusive) = COMMANDS[asking.command];
+    let (pieces, control_kb) = control(context, server, asking)?;
     let (connection, piece) = moment(&pieces, random);
     let _alone = exclusive.then(|| server.alone());
     let what = format!(
-        "{} of {}, connection {connection}, piece {piece}: {}",
-        COMMANDS[which].0.join(" "),
+        "{} of {}{}, connection {connection}, piece {piece}: {}",
+        command.join(" "),
         server.engine,
+        if driver { " client=driver" } else { "" },
         short(&how)
     );
     let plan = Plan { port: server.port, connection, piece, how };
-    let (ran, relay) = run(context, server, which, plan, deadline(random))?;
+    let (ran, relay) = run(context, server, asking, plan, deadline(random))?;
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
 }
 
@@ -111,12 +130,12 @@ pub fn judge(met: &Met) -> Outcome {
     Outcome::of(complaint.map(|complaint| format!("{}: {complaint}", met.what)))
 }
 
-/// What the undisturbed command shows: of `doctor` (0), of a run that reads (1), of one that writes (2).
+/// What the undisturbed command shows.
 ///
 /// # Errors
 /// It does not succeed.
-pub fn control(context: &Context, server: &Server, which: usize) -> Result<Control, String> {
-    let key = (server.engine.clone(), which);
+pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Control, String> {
+    let key = (server.engine.clone(), asking);
     let known =
         |controls: &Option<HashMap<_, Control>>| controls.as_ref().and_then(|known| known.get(&key).cloned());
     if let Some(known) = known(&CONTROLS.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -124,7 +143,7 @@ pub fn control(context: &Context, server: &Server, which: usize) -> Result<Contr
     }
     let _alone = server.alone();
     let plan = Plan { port: server.port, connection: 0, piece: 0, how: How::Honest };
-    let (ran, relay) = run(context, server, which, plan, DEADLINE)?;
+    let (ran, relay) = run(context, server, asking, plan, DEADLINE)?;
     if let Some(complaint) = ran.unclean(&[0]) {
         return Err(format!("the control of {}: {complaint}", server.engine));
     }
@@ -140,14 +159,17 @@ pub fn control(context: &Context, server: &Server, which: usize) -> Result<Contr
 fn run(
     context: &Context,
     server: &Server,
-    which: usize,
+    asking: Asking,
     plan: Plan,
     deadline: Duration,
 ) -> Result<(Ran, Hostile), String> {
     let place = context.place()?;
     let relay = Hostile::start(plan).map_err(|error| error.to_string())?;
-    let url = server.through(relay.port());
-    let (before, behind, _) = COMMANDS[which];
+    let mut url = server.through(relay.port());
+    if asking.driver {
+        url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
+    }
+    let (before, behind, _) = COMMANDS[asking.command];
     let seconds = format!("--timeout={}s", deadline.as_secs());
     let args = [before, &[url.as_str(), &seconds], behind].concat();
     let ran = process::run(&mut place.command(&args), limit(deadline))?;

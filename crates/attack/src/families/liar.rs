@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
 use crate::families::ENGINES;
+use crate::families::hostile::WITH_DRIVER;
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::lie::Lie;
@@ -63,12 +64,12 @@ const WORKLOADS: [Workload; 6] = [
 
 /// The web tier, which is lied about to the client that drives it.
 const APP: &str = "app";
-/// Engines that can be reached through a well-known crate too.
-const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
 /// Trials of one run at most: a cell each, and the baseline's repeat.
 const BATCH: usize = 25;
 /// So often a run is made again because too few lies could be told in it.
 const AGAIN: usize = 3;
+/// What one answer may take where lies are told: one that holds a lock back would have each trial after it wait.
+const TIMEOUT: &str = "--timeout=10s";
 /// How long a run may take, and each of its trials on top.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -186,6 +187,9 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         "--seed",
     ]);
     args.extend([seed.as_str(), "--no-html", "-q"]);
+    if lie.is_some() {
+        args.push(TIMEOUT);
+    }
     let limit = LIMIT + Duration::from_secs(1) * cells as u32;
     let ran = process::run(&mut place.command(&args), limit)?;
     let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });

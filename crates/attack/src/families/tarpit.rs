@@ -6,6 +6,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
+use crate::families::ENGINES;
 use crate::families::hostile::{GROWTH_KB, deadline, judge, limit, meet};
 use crate::process;
 use crate::random::Random;
@@ -16,8 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-
-const ENGINES: [&str; 6] = ["postgres", "redis", "memcached", "mariadb", "couchdb", "mongodb"];
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
