@@ -11,8 +11,9 @@ use capture::{Capture, Traffic};
 use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_testbed::{Server, testing};
@@ -110,11 +111,10 @@ fn trials(
         records: Some(300),
         ..RunSpec::new(info.name, ["it"])
     };
-    let cells = cells(experiment, &spec, &targets).unwrap();
-    assert_eq!(cells[0].unavailable, None, "{url}");
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    assert_eq!(plan.cells[0].record.unavailable, None, "{url}");
     let observer = Marking { watcher: Watcher::new(), marker: Arc::clone(marker) };
-    let runner =
-        Runner { observer: Some(&observer), ..Runner::new(experiment, &spec, "packets", &targets, &cells) };
+    let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "packets", &targets) };
     let seen = |trial: TrialRecord| match trial.outcome {
         Outcome::Measured(measured) => measured.observed.unwrap().wire.unwrap(),
         Outcome::Failed { reason, .. } => panic!("{url}: {reason}"),

@@ -13,8 +13,9 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::{Proof, Verification};
 use kurabe_core::{ErrorKind, Result};
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -290,8 +291,8 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let first_table = Arc::default();
     let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
     let targets = [Target::new("null", driver, facts)];
-    let cells = cells(experiment, &spec, &targets).unwrap();
-    Runner::new(experiment, &spec, "sabotage", &targets, &cells).trials().unwrap()
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    Runner::new(&plan, "sabotage", &targets).trials().unwrap()
 }
 
 /// Every trial of the run must have failed by a mismatch, for a reason that says `part`.

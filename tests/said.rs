@@ -5,14 +5,16 @@ use crate::servers::common::sql;
 use crate::support::{Answer, Place, with};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::experiment::Dataset;
 use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::witness::{Doing, Meter, Reach};
-use kurabe_engine::plan::{Target, cells, dataset};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_report::attribution::Bottleneck;
@@ -81,15 +83,12 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let targets = [Target::new("target", driver, facts)];
-    let mut cells = cells(experiment, spec, &targets).unwrap();
-    cells.retain(|cell| !cell.repeat);
+    let mut plan = Plan::new(experiment, spec, &targets).unwrap();
+    plan.allow_rewrites();
+    plan.retain(|cell| !cell.repeat);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { watcher: Watcher::new(), hand, read: Arc::clone(&read) };
-    let runner = Runner {
-        observer: Some(&observer),
-        rewrites: true,
-        ..Runner::new(experiment, spec, "said", &targets, &cells)
-    };
+    let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "said", &targets) };
     let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
     let read = read.lock().unwrap();
@@ -211,9 +210,9 @@ fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
     let driver: Box<dyn Driver> = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let experiment = registry::find(&spec.experiment).unwrap();
     let cell = Cell::new(spec.axes.iter().map(|(name, values)| (name.clone(), values[0].clone())));
-    let demand = experiment.workload(&cell, &dataset(spec, 0)).unwrap().demand();
-    let update =
-        demand.operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
+    let dataset = Dataset { seed: spec.seed, records: spec.records, slot: 0 };
+    let operations = experiment.plan(&cell, &dataset).unwrap().demand.operations;
+    let update = operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let mut reply = Reply::new();
     let [begin, update] = [Operation::Begin, update.unwrap()].map(|one| session.prepare(&one).unwrap());

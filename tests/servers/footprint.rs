@@ -132,6 +132,6 @@ fn a_server_of_another_user_is_not_available_with_the_reason() {
         answer.err.contains("no cell can be measured") && answer.err.contains("\n  redis "),
         "{answer:?}"
     );
-    assert!(answer.err.contains("what the server holds is not to be seen"), "{answer:?}");
+    assert!(answer.err.contains("the memory of the server cannot be read"), "{answer:?}");
     assert!(answer.code != Some(0) && answer.code != Some(1), "{answer:?}");
 }

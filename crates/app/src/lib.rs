@@ -28,7 +28,7 @@ pub use server::Listening;
 
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Session};
-use kurabe_core::experiment::Workload;
+use kurabe_core::experiment::{DatasetState, Workload};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ pub struct Application {
 pub type Connect = Box<dyn Fn(&ConnectOptions) -> Result<Box<dyn Session>> + Send + Sync>;
 
 /// An experiment that is served.
+#[derive(Clone)]
 pub struct Served {
     /// Its name: the first part of the paths of its pages.
     pub name: &'static str,
@@ -66,6 +67,8 @@ pub struct Served {
     pub operations: Vec<&'static str>,
     /// Its work.
     pub workload: Arc<dyn Workload>,
+    /// The state of its data.
+    pub state: Arc<DatasetState>,
 }
 
 /// How an application serves.
@@ -123,7 +126,7 @@ impl Options {
 }
 
 /// What an application did.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// Requests that were answered, however.
     pub answered: u64,

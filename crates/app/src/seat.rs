@@ -4,7 +4,7 @@ use crate::answer::{Answer, Kind};
 use crate::catalogue::Catalogue;
 use crate::{Application, Connection};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -18,18 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TIMED: u64 = 32;
 
 /// What one place did on one page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Tally {
     /// Which of the served experiments.
     pub served: usize,
     /// Its operation, or further page.
     pub operation: &'static str,
-    /// The place, as the client that its transactions are of.
-    pub client: Client,
-    /// Transactions that ended well.
-    pub completed: u64,
-    /// Rows that the database acknowledged to have added.
-    pub rows_written: u64,
+    /// What the place did, as the client that its transactions are of.
+    pub done: ClientSummary,
     /// Transactions that failed: of these nobody knows whether the database made them.
     pub failed: u64,
 }
@@ -215,15 +211,14 @@ impl Seat {
         }
         let pages = self.desks.into_iter().zip(&catalogue.pages);
         let tally = |(desk, page): (Option<Desk>, &crate::catalogue::Page)| {
-            let (desk, served) = (desk?, page.served?);
-            Some(Tally {
-                served,
-                operation: page.operation,
+            let (mut desk, served) = (desk?, page.served?);
+            let done = ClientSummary {
                 client: self.client,
                 completed: desk.completed,
                 rows_written: desk.transaction.rows_written(),
-                failed: desk.failed,
-            })
+                notes: desk.transaction.notes(),
+            };
+            Some(Tally { served, operation: page.operation, done, failed: desk.failed })
         };
         pages.filter_map(tally).collect()
     }
@@ -254,7 +249,10 @@ fn transaction(
 ) -> Result<Box<dyn Transaction>> {
     let page = &catalogue.pages[page];
     match page.served {
-        Some(served) => application.served[served].workload.transaction(page.operation, client),
+        Some(served) => {
+            let served = &application.served[served];
+            served.workload.transaction(page.operation, &served.state, client)
+        }
         None => Ok(Box::new(Health::default())),
     }
 }

@@ -1,11 +1,12 @@
-//! What an experiment is: a question, its axes, and for each cell a [`Workload`] whose transaction the engine runs.
+//! What an experiment is: a question, its axes, and for each cell a [`PlannedCell`] whose [`Workload`] the engine runs.
 
 use crate::axis::{AxisInfo, Cell};
-use crate::driver::{Capability, Namespace, Session};
-use crate::error::{Error, Result};
+use crate::driver::{Namespace, Session};
+use crate::error::{Error, ErrorKind, Result};
 use crate::figure::Figure;
-use crate::operation::Operation;
+use crate::planned::PlannedCell;
 use crate::verification::Verification;
+use std::any::Any;
 use std::time::Duration;
 
 /// A question about databases, with what is varied to answer it.
@@ -13,19 +14,19 @@ pub trait Experiment: Sync {
     /// What it is: name, question, axes, operations, charts.
     fn info(&self) -> &'static ExperimentInfo;
 
-    /// The work of one cell.
+    /// Plans one cell: what it needs and what it does. The same values give the same plan, and no target is asked.
     ///
     /// # Errors
     /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) where the values of the
     /// cell do not go together, with the reason.
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>>;
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell>;
 
-    /// The work of one cell on a target that is [an application](crate::driver::Capabilities::is_application): each
-    /// transaction is one page of it.
+    /// Plans one cell on a target that is [an application](crate::driver::Capabilities::is_application): each transaction is
+    /// one page of it.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the experiment has no such form.
-    fn workload_via(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+    fn plan_pages(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let _ = (cell, dataset);
         let name = self.info().name;
         Err(Error::unsupported(format!("{name} is not driven through an application")))
@@ -110,82 +111,9 @@ pub struct Dataset {
     pub slot: usize,
 }
 
-/// What a cell needs of its target: compared with what the driver supports and with the server's limits when the
-/// run is planned, before anything is measured.
-#[derive(Clone, Debug, Default)]
-pub struct Demand {
-    /// Every operation that the transaction, the load and the check prepare.
-    pub operations: Vec<Operation>,
-    /// What its driver must be able to do beside them: a target without one of these has no such cell.
-    pub capabilities: Vec<Capability>,
-    /// The largest single value, in bytes.
-    pub value_bytes: u64,
-    /// The largest request or answer, values together, in bytes.
-    pub request_bytes: u64,
-    /// The most parameters of one request.
-    pub parameters: u64,
-    /// Connections open at once.
-    pub connections: u64,
-    /// Bytes that the load puts into the store.
-    pub loaded_bytes: u64,
-    /// Bytes of memory that each client holds.
-    pub client_bytes: u64,
-    /// What the target must have said of itself.
-    pub settings: Vec<NeededSetting>,
-}
-
-/// A setting that a target must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NeededSetting {
-    /// Its name, as the target tells it.
-    pub name: String,
-    /// The value that it must have.
-    pub value: String,
-    /// How it comes to have it, a clause: "start it with …".
-    pub remedy: String,
-}
-
-/// The work of one cell on one target.
+/// The work of a loop: each client makes its transaction over and over. It holds nothing that changes: what is known of the
+/// data is a [`DatasetState`] that the engine keeps with it and lends.
 pub trait Workload: Send + Sync {
-    /// What it needs.
-    fn demand(&self) -> Demand;
-
-    /// How many clients run it at once.
-    fn clients(&self) -> usize;
-
-    /// Whether each transaction opens its own connection and closes it.
-    fn connection_per_request(&self) -> bool;
-
-    /// How many connections all clients share, each transaction taking one and giving it back; `None` where there is no
-    /// such pool. A transaction in a pool is attached to each connection that it takes, and detached from it.
-    fn pool(&self) -> Option<usize> {
-        None
-    }
-
-    /// Which connections' cost to the server is asked; `None` where that is not the question.
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    /// Whether its trials may be interleaved with those of other cells: not where what one leaves behind decides what the next one finds, as
-    /// in a cache.
-    fn can_interleave(&self) -> bool {
-        true
-    }
-
-    /// How many transactions of this operation one trial may have, where each changes a record that no other of the trial
-    /// changes, so that every change can be read back; `None` where they never run out of records.
-    fn capacity(&self, operation: &str) -> Option<Capacity> {
-        let _ = operation;
-        None
-    }
-
-    /// How many requests one transaction sends before it awaits their answers. Each counts as a request of its own,
-    /// and its service time is that of them all.
-    fn pipeline(&self) -> u64 {
-        1
-    }
-
     /// Further transactions that an application serves beside the operations: by them a client that is not the
     /// application can hold it to what it said.
     fn further_pages(&self) -> &'static [&'static str] {
@@ -204,82 +132,106 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
-    /// Whether every answer of a transaction that only reads is compared with what it must be. A user's own workload may
-    /// not say what that is.
-    fn verifies_reads(&self) -> bool {
-        true
-    }
-
-    /// Mean bytes handed to the database for one record, after compression and encoding.
-    fn stored_bytes(&self) -> Option<u64>;
-
-    /// Names the data that [`Workload::load`] makes: cells with the same name on one target share it.
-    fn data(&self) -> String;
-
-    /// Makes the collections and fills them: deterministic, called once per run for each [`Workload::data`].
+    /// Makes the collections and fills them: deterministic, called once per run for each [`PlannedCell::dataset`].
     ///
     /// # Errors
     /// The server's error, or a mismatch between what was sent and what the server counts.
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()>;
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState>;
 
     /// Makes ready for one trial of an operation: say, empties the collection that it writes to. Not measured.
     ///
     /// # Errors
     /// The server's error.
-    fn before(&self, operation: &str, namespace: &mut dyn Namespace, session: &mut dyn Session)
-    -> Result<()>;
+    fn before(
+        &self,
+        operation: &str,
+        state: &mut DatasetState,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        let _ = (operation, state, namespace, session);
+        Ok(())
+    }
 
     /// The transaction of one client.
     ///
     /// # Errors
     /// Where the client's buffers cannot be made.
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>>;
+    fn transaction(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>>;
 
     /// Checks on the server, after a trial, that what the clients were told is true: reads back what they wrote, and has the
-    /// server count it where it can. Not measured. `done` holds each client's transactions, warm-up included.
+    /// server count it where it can. Not measured. `clients` holds what each of them did, warm-up included.
     ///
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification>;
-
-    /// Figures of the trial that [`Workload::after`] has just checked which not every trial has.
-    fn figures(&self) -> Vec<Figure> {
-        Vec::new()
+    fn after(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
+        let _ = (operation, state, session, clients);
+        Ok(Checked::default())
     }
 }
 
-/// Connections whose cost to the server a trial asks. A server that is ours is started anew before such a trial: many
-/// keep what they needed once for their next connections, so that an earlier trial's would cost this one's nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Footprint {
-    /// So many, opened beside the clients' own once these have warmed up, that stand idle until the trial ends.
-    Idle(usize),
-    /// Those of the clients, which work.
-    Clients,
+/// What [`Workload::after`] found.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// How answers and writes were verified.
+    pub verification: Verification,
+    /// Figures of the trial which not every trial has.
+    pub figures: Vec<Figure>,
 }
 
-/// How many transactions one trial may have where each record is changed at most once.
-///
-/// Records are dealt out to clients in turn: of n records and c clients, each has n/c, and the first n mod c have one more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Records that a trial may change.
-    pub records: u64,
-    /// Requests for each record: 20 where one request in 20 changes one.
-    pub requests_per_record: u64,
-}
-
-impl Capacity {
-    /// Requests that a client may make in one trial, warm-up included.
-    pub fn of_client(&self, index: usize, count: usize) -> u64 {
-        share(self.records, index, count).saturating_mul(self.requests_per_record)
+impl From<Verification> for Checked {
+    fn from(verification: Verification) -> Self {
+        Self { verification, figures: Vec::new() }
     }
 }
 
-/// The part of `n` that falls to a client where it is dealt out in turn.
-pub fn share(n: u64, index: usize, count: usize) -> u64 {
-    let count = count.max(1) as u64;
-    n / count + u64::from((index as u64) < n % count)
+/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Workload::load`] made, and
+/// lends it to each trial on these data.
+pub struct DatasetState(Box<dyn Any + Send + Sync>);
+
+impl DatasetState {
+    /// The state of a dataset.
+    pub fn new<T: Any + Send + Sync>(state: T) -> Self {
+        Self(Box::new(state))
+    }
+
+    /// The state, as the type that it was made of.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where it is of another type.
+    pub fn get<T: Any>(&self) -> Result<&T> {
+        self.0.downcast_ref().ok_or_else(other_state)
+    }
+
+    /// The state, to be changed.
+    ///
+    /// # Errors
+    /// As for [`DatasetState::get`].
+    pub fn get_mut<T: Any>(&mut self) -> Result<&mut T> {
+        self.0.downcast_mut().ok_or_else(other_state)
+    }
+}
+
+impl Default for DatasetState {
+    /// The state of a dataset of which only its name is known.
+    fn default() -> Self {
+        Self::new(())
+    }
+}
+
+fn other_state() -> Error {
+    Error::new(ErrorKind::Internal, "the state of a dataset is of another experiment")
 }
 
 /// Which client a transaction belongs to.
@@ -305,15 +257,31 @@ impl Client {
     }
 }
 
-/// What a client completed in a trial, warm-up included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+/// What a client did in a trial, warm-up included.
+#[derive(Debug)]
+pub struct ClientSummary {
     /// The client.
     pub client: Client,
     /// Its completed transactions.
     pub completed: u64,
     /// Rows that the server acknowledged to have added ([`Transaction::rows_written`]).
     pub rows_written: u64,
+    /// What its transaction noted ([`Transaction::notes`]).
+    pub notes: Option<Notes>,
+}
+
+/// What a transaction hands to the check after its trial.
+pub type Notes = Box<dyn Any + Send>;
+
+impl ClientSummary {
+    /// What the client's transaction noted.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where it noted nothing of that type.
+    pub fn notes<T: Any>(&self) -> Result<&T> {
+        let notes = self.notes.as_ref().and_then(|notes| notes.downcast_ref());
+        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without its notes"))
+    }
 }
 
 /// One client's unit of application work. The engine calls `attach`, then `draw`, `run` and `check` in turn.
@@ -376,6 +344,11 @@ pub trait Transaction: Send {
     /// Rows that the server has acknowledged so far: what it must count after the trial. Reads leave it at 0.
     fn rows_written(&self) -> u64 {
         0
+    }
+
+    /// What it saw, for [`Workload::after`]: called once, when the client has ended.
+    fn notes(&mut self) -> Option<Notes> {
+        None
     }
 
     /// How often it was begun again after an error that asks for it, so far; each time within the `run` that it was.

@@ -5,10 +5,11 @@
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Client, Dataset, Stop, Workload};
+use kurabe_core::experiment::{Client, Dataset, Stop};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::Target;
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::target::Target;
 use kurabe_engine::trial::{Pace, Trial};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -35,15 +36,19 @@ fn row(payload: &str, operation: &str) {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
-    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
-    let mut house = House::open(&target, 0, 1, "bench").unwrap();
-    workload.load(&mut *house.namespace, &mut *house.session).unwrap();
+    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
+    let workload = (cell.make)();
+    let mut fixture = Fixture::open(&target, 0, 1, "bench").unwrap();
+    let cancel = AtomicBool::new(false);
+    fixture.load(&cell, &*workload, &cancel).unwrap();
     let mut figures: Vec<(f64, f64)> = (0..RUNS)
         .map(|run| {
-            workload.before(operation.name, &mut *house.namespace, &mut *house.session).unwrap();
+            fixture.before(&cell, &*workload, operation.name, &cancel).unwrap();
+            let (state, session) = fixture.lend(&cell).unwrap();
             let trial = Trial {
                 driver: &*target.driver,
                 options: &ConnectOptions::default(),
+                cell: &cell,
                 workload: &*workload,
                 operation,
                 number: run as u64 + 1,
@@ -55,19 +60,17 @@ fn row(payload: &str, operation: &str) {
                     least: None,
                 },
                 seed: run as u64,
-                cancel: &AtomicBool::new(false),
+                cancel: &cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
                 sides: None,
-                rewrites: false,
             };
-            let measured =
-                trial.run(|done| workload.after(operation.name, &mut *house.session, done)).unwrap();
+            let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)
         })
         .collect();
     figures.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let answer = if operation.writes { f64::NAN } else { answer(&target, &*workload) };
+    let answer = if operation.writes { f64::NAN } else { answer(&target, &mut fixture, &cell) };
     println!(
         "{:<24} {:>10.1} {:>10.1} {:>10.1} {answer:>10.1}",
         format!("{} {payload}", operation.name),
@@ -78,11 +81,12 @@ fn row(payload: &str, operation: &str) {
 }
 
 /// What `null:` itself takes for a read: the transaction without the loop around it, nothing checked.
-fn answer(target: &Target, workload: &dyn Workload) -> f64 {
+fn answer(target: &Target, fixture: &mut Fixture, cell: &PlannedCell) -> f64 {
     const READS: u32 = 20_000;
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
+    let (state, _) = fixture.lend(cell).unwrap();
     let mut transaction =
-        workload.transaction("read", Client { index: 0, count: 1, seed: 5, trial: 1 }).unwrap();
+        (cell.make)().transaction("read", state, Client { index: 0, count: 1, seed: 5, trial: 1 }).unwrap();
     transaction.attach(&mut *session).unwrap();
     let mut best = f64::MAX;
     for _ in 0..RUNS {

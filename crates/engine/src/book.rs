@@ -1,7 +1,7 @@
 //! What a run has made, what has failed, and how long things take.
 
 use crate::event::Event;
-use crate::runner::{Place, Plan};
+use crate::plan::{Plan, TrialId};
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
@@ -67,22 +67,22 @@ impl Attempt {
 
 /// What has been made, what has failed, and how long things take.
 pub(crate) struct Book {
-    pub(crate) made: HashSet<(u32, Place)>,
+    pub(crate) made: HashSet<(u32, TrialId)>,
     /// How many rounds each place has been made in.
-    pub(crate) rounds_made: HashMap<Place, u32>,
-    pub(crate) failed: HashSet<Place>,
+    pub(crate) rounds_made: HashMap<TrialId, u32>,
+    pub(crate) failed: HashSet<TrialId>,
     pub(crate) ended: usize,
-    pub(crate) took: HashMap<Place, Duration>,
+    pub(crate) took: HashMap<TrialId, Duration>,
     pub(crate) total: Duration,
     pub(crate) timed: u32,
     /// What trials that were made again took.
     pub(crate) again: Duration,
     /// Trials of an earlier sitting in which Kurabe stood still, and in whose place none was made.
-    pub(crate) unrepeated: HashMap<(u32, Place), Repeat>,
+    pub(crate) unrepeated: HashMap<(u32, TrialId), Repeat>,
 }
 
 impl Book {
-    pub(crate) fn new(earlier: &[TrialRecord], places: &[Place], operations: &[&OperationInfo]) -> Self {
+    pub(crate) fn new(earlier: &[TrialRecord], places: &[TrialId], operations: &[&OperationInfo]) -> Self {
         let mut book = Self {
             made: HashSet::new(),
             rounds_made: HashMap::new(),
@@ -113,7 +113,7 @@ impl Book {
         book
     }
 
-    pub(crate) fn note(&mut self, round: u32, place: Place, attempt: &Attempt) {
+    pub(crate) fn note(&mut self, round: u32, place: TrialId, attempt: &Attempt) {
         let took = attempt.took;
         if attempt.failed() && !attempt.stood_still() {
             self.failed.insert(place);
@@ -128,12 +128,12 @@ impl Book {
 
     /// How far the run is.
     pub(crate) fn told(&self, plan: &Plan, rounds: u32) -> Told {
-        let planned = plan.places.len() * rounds as usize;
-        Told { ended: self.ended, planned, left: self.left(&plan.places, rounds) }
+        let planned = plan.trials.len() * rounds as usize;
+        Told { ended: self.ended, planned, left: self.left(&plan.trials, rounds) }
     }
 
     /// Each trial still to come takes what it took last; one never made takes the mean of the others.
-    pub(crate) fn left(&self, places: &[Place], rounds: u32) -> Option<Duration> {
+    pub(crate) fn left(&self, places: &[TrialId], rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
         for place in places.iter().filter(|place| !self.failed.contains(place)) {

@@ -5,12 +5,12 @@
 //! does not suffice for all of them, axes that the user left to their defaults lose values, and then rounds go. What the
 //! user asked for stays; then the run takes longer, and the expected time says so.
 
-use crate::plan::{self, Target};
-use kurabe_core::Result;
+use crate::plan::Plan;
+use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
-use kurabe_core::experiment::Experiment;
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
-use kurabe_core::run::{LEAST_TRIAL, RunSpec};
+use kurabe_core::run::LEAST_TRIAL;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -57,55 +57,46 @@ pub struct Fit {
     pub expected: Duration,
 }
 
-/// Fits a run into `budget`: takes values and rounds from `spec` as far as they are free, and says what it took.
-///
-/// # Errors
-/// As for [`plan::cells`].
-pub fn fit(
-    experiment: &dyn Experiment,
-    spec: &mut RunSpec,
-    targets: &[Target],
-    free: &Free,
-    budget: Duration,
-) -> Result<Fit> {
-    let (axes, rounds) = (spec.axes.clone(), spec.rounds);
-    let mut cost = Cost::of(experiment, spec, targets)?;
+/// Fits a run into `budget`: takes values, with their cells, and rounds from `plan` as far as they are free, and says what it
+/// took. Trials last as long as there is time for.
+pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
+    let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
+    let mut cost = Cost::of(plan, targets);
     let time_for_all = cost.least();
     while cost.least() > budget {
-        if let Some((axis, position)) = next_value(experiment, &spec.axes, &free.axes) {
-            spec.axes.entry(axis).and_modify(|values| drop(values.remove(position)));
-        } else if free.rounds && spec.rounds > LEAST_ROUNDS {
-            spec.rounds -= 1;
+        if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec.axes, &free.axes) {
+            plan.drop_value(&axis, position);
+        } else if free.rounds && plan.spec.rounds > LEAST_ROUNDS {
+            plan.spec.rounds -= 1;
         } else {
             break;
         }
-        cost = Cost::of(experiment, spec, targets)?;
+        cost = Cost::of(plan, targets);
     }
     let trial = cost.trial(budget);
-    let infos = plan::axes(experiment, spec)?.into_iter().map(|(info, _)| info);
-    let left_out = infos.filter_map(|info| {
-        let kept = &spec.axes[info.name];
+    plan.spec.duration_ns = Some(trial.as_nanos() as u64);
+    let left_out = plan.axes.iter().filter_map(|info| {
+        let kept = &plan.spec.axes[info.name];
         let gone: Vec<AxisValue> =
             axes[info.name].iter().filter(|value| !kept.contains(value)).cloned().collect();
-        (!gone.is_empty()).then_some((info, gone))
+        (!gone.is_empty()).then_some((*info, gone))
     });
-    Ok(Fit {
+    Fit {
         trial,
         left_out: left_out.collect(),
-        rounds_before: (spec.rounds < rounds).then_some(rounds),
+        rounds_before: (plan.spec.rounds < rounds).then_some(rounds),
         time_for_all,
         expected: cost.expected(trial).max(budget),
-    })
+    }
 }
 
 /// The value to leave out next: of the free axis that has the most, the one whose neighbours are closest to each other. Of axes
 /// that have as many, the chart's is the last. The first value, the baseline's, stays.
 fn next_value(
-    experiment: &dyn Experiment,
+    info: &ExperimentInfo,
     axes: &BTreeMap<String, Vec<AxisValue>>,
     free: &[String],
 ) -> Option<(String, usize)> {
-    let info = experiment.info();
     let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));
     let (name, values) = candidates
         .filter_map(|axis| axes.get(axis.name).map(|values| (axis.name, values)))
@@ -133,29 +124,24 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(experiment: &dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
-        let times = (spec.operations.len() as u32).saturating_mul(spec.rounds);
+    fn of(plan: &Plan, targets: &[Target]) -> Self {
+        let times = (plan.operations.len() as u32).saturating_mul(plan.spec.rounds);
         let mut loaded = HashSet::new();
         let mut cost = Self { trials: 0.0, measured: Duration::ZERO, fixed: Duration::ZERO };
-        for cell in plan::cells(experiment, spec, targets)? {
-            if cell.unavailable.is_some() {
-                continue;
-            }
-            let target = &targets[cell.target];
-            let workload = plan::workload(experiment, spec, cell.target, target, &cell.axes)?;
-            let least = if Load::of(&cell.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
-            let demand = workload.demand();
-            let connections = u32::try_from(demand.connections).unwrap_or(u32::MAX);
-            let restart = workload.footprint().is_some() && target.renew.is_some();
+        // The baseline is measured twice.
+        for (record, cell) in plan.available().chain(plan.available().take(1)) {
+            let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
+            let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
+            let restart = cell.provision.restart && targets[record.target].restart.is_some();
             let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
-            if loaded.insert((cell.target, workload.data())) {
-                cost.fixed += Duration::from_secs_f64(demand.loaded_bytes as f64 / LOADED_PER_SECOND);
+            if loaded.insert((record.target, &cell.dataset)) {
+                cost.fixed += Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
             }
         }
-        Ok(cost)
+        cost
     }
 
     /// The least time that the run takes.

@@ -11,7 +11,7 @@ use crate::sides;
 use crate::slices::Lane;
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::experiment::{Client, Done, Transaction};
+use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,7 +67,7 @@ pub(crate) struct Shared<'a> {
 
 /// What a client did.
 pub(crate) struct Outcome {
-    pub(crate) done: Done,
+    pub(crate) done: ClientSummary,
     pub(crate) warmup: u64,
     pub(crate) offered: u64,
     pub(crate) completed: u64,
@@ -140,7 +140,7 @@ impl<'a> Worker<'a> {
         transaction: Box<dyn Transaction>,
         limits: Limits,
     ) -> Self {
-        let done = Done { client, completed: 0, rows_written: 0 };
+        let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
         let outcome = Outcome {
             done,
             warmup: 0,
@@ -188,6 +188,7 @@ impl<'a> Worker<'a> {
         self.shared.finish.report();
         let _ = self.shared.finish.pass();
         self.outcome.done.rows_written = self.transaction.rows_written();
+        self.outcome.done.notes = self.transaction.notes();
         if let Some(session) = self.session.take() {
             self.note(goodbye(session));
         }

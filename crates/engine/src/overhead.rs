@@ -1,15 +1,16 @@
 //! What the tool itself costs: the experiment's own transactions on a target that answers at once.
 
 use crate::cancellable::cancellable;
-use crate::house::House;
-use crate::plan::{Target, axes, dataset, operations, unavailable};
+use crate::fixture::Fixture;
+use crate::plan::Plan;
+use crate::target::Target;
 use crate::trial::{Pace, Trial};
-use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Dataset, Experiment, Stop};
+use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::RATE;
-use kurabe_core::operation::Operation;
-use kurabe_core::run::{OverheadRecord, RunSpec};
+use kurabe_core::planned::Provision;
+use kurabe_core::run::OverheadRecord;
 use kurabe_core::{ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -19,82 +20,85 @@ const TIME: Duration = Duration::from_millis(25);
 /// The most records that it is measured on.
 const RECORDS: u64 = 100_000;
 
-/// Measures every operation at every value of the experiment's chart axis, all other axes at their baseline and one
-/// client at work. `null` is the target that answers at once; what it cannot do is not measured.
+/// Measures every operation of the first target's baseline, and of the cells that differ from it in one axis, with one
+/// client at work: more of them would measure the scheduler. `null` is the target that answers at once; what it cannot do
+/// is not measured.
 ///
 /// # Errors
 /// Whatever stops a trial.
-pub fn measure(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    null: &Target,
-    cancel: &AtomicBool,
-) -> Result<Vec<OverheadRecord>> {
-    // In a closed loop: an open one would measure how long the tool waits.
-    let axes: Vec<_> =
-        axes(experiment, spec)?.into_iter().filter(|(axis, _)| axis.name != RATE.name).collect();
-    let chart = experiment.info().chart_axis;
-    let values = axes.iter().find(|(axis, _)| axis.name == chart).map(|(_, values)| values.clone());
-    let mut records = Vec::new();
-    for value in values.unwrap_or_default() {
-        let cell = Cell::new(axes.iter().map(|(axis, values)| {
-            let value = match axis.name {
-                name if name == chart => value.clone(),
-                // Threads that take turns on few processors would measure the scheduler.
-                "clients" => AxisValue::Number(1),
-                _ => values[0].clone(),
-            };
-            (axis.name.to_owned(), value)
-        }));
-        // What a draw, a comparison and the clocks cost hardly depends on how many records there are; filling does.
-        let dataset = dataset(spec, 0);
-        let dataset = Dataset { records: dataset.records.map(|records| records.min(RECORDS)), ..dataset };
-        let workload = experiment.workload(&cell, &dataset)?;
-        let demand = workload.demand();
-        // A user's own statements, which nothing but their database understands; and transactions of several clients,
-        // which this target does not keep apart, so that their checks would fail.
-        let together = workload.clients() > 1 && demand.operations.contains(&Operation::Begin);
-        if together || unavailable(&demand, null).is_some() {
+pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<OverheadRecord>> {
+    // What a draw, a comparison and the clocks cost hardly depends on how many records there are; filling does.
+    let records = plan.spec.records.map(|records| records.min(RECORDS));
+    let dataset = Dataset { seed: plan.spec.seed, records, slot: 0 };
+    let mut overheads = Vec::new();
+    let mut fixture = Fixture::open(null, 0, 1, "overhead")?;
+    for axes in cells(plan) {
+        let mut cell = match plan.experiment.plan(&axes, &dataset) {
+            Ok(cell) => cell,
+            Err(error) if error.kind() == ErrorKind::Unsupported => continue,
+            Err(error) => return Err(error),
+        };
+        // A user's own statements, which nothing but their database understands.
+        if null.refusal(&cell.demand).is_some() {
             continue;
         }
-        let mut house = House::open(null, 0, 1, "overhead")?;
-        workload.load(&mut *house.namespace, &mut cancellable(&mut *house.session, cancel))?;
-        for operation in operations(experiment, spec)? {
-            workload.before(
-                operation.name,
-                &mut *house.namespace,
-                &mut cancellable(&mut *house.session, cancel),
-            )?;
+        cell.policy.clients = 1;
+        cell.provision = Provision::default();
+        let workload = (cell.make)();
+        if !fixture.has(&cell) {
+            fixture.clean_up()?;
+            fixture.load(&cell, &*workload, cancel)?;
+        }
+        for operation in &plan.operations {
+            fixture.before(&cell, &*workload, operation.name, cancel)?;
+            let number = fixture.next_trial();
+            let (state, session) = fixture.lend(&cell)?;
             let trial = Trial {
                 driver: &*null.driver,
                 options: &ConnectOptions::default(),
+                cell: &cell,
                 workload: &*workload,
                 operation,
-                number: house.next_trial(),
+                number,
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
                 pace: Pace::Closed,
-                seed: spec.seed,
+                seed: plan.spec.seed,
                 cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
                 sides: None,
-                rewrites: false,
             };
-            let measured = trial
-                .run(|done| {
-                    workload.after(operation.name, &mut cancellable(&mut *house.session, cancel), done)
-                })
-                .map_err(|failure| match failure.error.kind() {
+            let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
+                match failure.error.kind() {
                     ErrorKind::Interrupted => failure.error,
                     _ => failure.error.context("measuring the tool itself on null"),
-                })?;
-            records.push(OverheadRecord {
-                axes: cell.clone(),
+                }
+            })?;
+            overheads.push(OverheadRecord {
+                axes: axes.clone(),
                 operation: operation.name.to_owned(),
                 ns_per_op: 1e9 / measured.ops_per_second(),
             });
         }
-        house.clean_up()?;
     }
-    Ok(records)
+    Ok(overheads)
+}
+
+/// The baseline of the first target, and its cells that differ from it in one axis. In a closed loop: an open one would measure
+/// how long the tool waits.
+fn cells(plan: &Plan) -> Vec<Cell> {
+    let closed = |cell: &Cell| {
+        let kept = cell.values().iter().filter(|(axis, _)| axis.as_str() != RATE.name);
+        Cell::new(kept.map(|(axis, value)| (axis.clone(), value.clone())))
+    };
+    let mut cells: Vec<Cell> = Vec::new();
+    for record in plan.cells.iter().map(|cell| &cell.record).filter(|record| record.target == 0) {
+        let axes = closed(&record.axes);
+        let baseline = cells.first().unwrap_or(&axes);
+        let differ = axes.values().iter().filter(|(axis, value)| baseline.get(axis) != Some(value)).count();
+        if differ <= 1 && !cells.contains(&axes) {
+            cells.push(axes);
+        }
+    }
+    cells
 }

@@ -1,46 +1,310 @@
-//! What a run will do: its cells on each target, and which of them a target cannot do, with the reason.
+//! A run, planned once: its cells on each target with the work of each, its operations, the groups of its trials and when
+//! they end. Everything else reads this value: what is checked before the run, what is said of it, and the run itself.
+//!
+//! Planning has steps, since a target is opened for what the cells need, and compared with them once it is open:
+//! [`Plan::draft`] plans the cells, [`Plan::compare`] leaves out those that a target cannot do, and [`Plan::complete`] adds
+//! the baseline's repeat and groups the trials. [`Plan::new`] does all of it.
 
-use crate::{client, schedule};
+use crate::groups::groups;
+use crate::order;
+use crate::records;
+use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
-use kurabe_core::driver::{Driver, Support};
-use kurabe_core::experiment::{Capacity, Dataset, Demand, Experiment, OperationInfo, Stop, Workload};
-use kurabe_core::facts::{Limit, ServerFacts};
+use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// A target as the engine needs it.
-pub struct Target {
-    /// Its name in the run.
-    pub name: String,
-    /// Its driver.
-    pub driver: Box<dyn Driver>,
-    /// What the server says of itself.
-    pub facts: ServerFacts,
-    /// Whether it claims its namespace: of several targets with one URL only the first does.
-    pub claims: bool,
-    /// Why nothing is measured on it at all, such as a durability class that it cannot have.
-    pub refused: Option<String>,
-    /// Starts its server anew, on the same data and address, and returns when it answers; `None` where it is not ours.
-    pub renew: Option<Renew>,
+/// A run, planned.
+pub struct Plan {
+    /// The experiment.
+    pub experiment: &'static dyn Experiment,
+    /// What was asked for, without the values and rounds that [`budget::fit`](crate::budget::fit) dropped.
+    pub spec: RunSpec,
+    /// What is varied, in the experiment's order; with the rate where one was asked for.
+    pub axes: Vec<AxisInfo>,
+    /// What is measured, in the experiment's order.
+    pub operations: Vec<&'static OperationInfo>,
+    /// Every cell of every target, unavailable ones with their reason, and the baseline's repeat at the end.
+    pub cells: Vec<RunCell>,
+    /// The trials of a round.
+    pub(crate) trials: Vec<TrialId>,
+    /// The same, grouped as they are interleaved.
+    pub(crate) groups: Vec<Vec<TrialId>>,
+    /// By target: whether it is an application.
+    applications: Vec<bool>,
 }
 
-impl Target {
-    /// One that claims its namespace, can be measured, and whose server is not ours to start anew.
-    pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
-        Self { name: name.into(), driver, facts, claims: true, refused: None, renew: None }
+/// A trial's place in a round: the positions of its cell and its operation.
+pub(crate) type TrialId = (usize, usize);
+
+/// A cell of a run on one target.
+pub struct RunCell {
+    /// As it is recorded.
+    pub record: CellRecord,
+    /// Which fixture its data is in.
+    pub(crate) slot: usize,
+    /// `None` where the experiment has no such cell.
+    planned: Option<PlannedCell>,
+}
+
+impl RunCell {
+    /// Its plan, where its target can do it.
+    pub fn available(&self) -> Option<&PlannedCell> {
+        self.planned.as_ref().filter(|_| self.record.unavailable.is_none())
     }
 }
 
-/// What [`Target::renew`] is.
-pub type Renew = Box<dyn Fn() -> Result<()> + Send + Sync>;
+impl Plan {
+    /// Plans a run on open targets, and takes the spec as it is.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) where axis values make no sense together, or there is no such axis or operation.
+    pub fn new(experiment: &'static dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
+        let applications: Vec<bool> =
+            targets.iter().map(|target| target.driver.capabilities().is_application).collect();
+        let mut plan = Self::draft(experiment, spec.clone(), &applications)?;
+        plan.compare(targets);
+        plan.complete()?;
+        Ok(plan)
+    }
+
+    /// Plans the cells of targets that are not open yet; of each it is known whether it is an application.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn draft(experiment: &'static dyn Experiment, spec: RunSpec, applications: &[bool]) -> Result<Self> {
+        let mut plan = Self {
+            experiment,
+            axes: Vec::new(),
+            operations: operations(experiment, &spec)?,
+            cells: Vec::new(),
+            trials: Vec::new(),
+            groups: Vec::new(),
+            applications: applications.to_vec(),
+            spec,
+        };
+        plan.plan_cells()?;
+        Ok(plan)
+    }
+
+    /// Plans what is left of a recorded run: the same cells, available where they were.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn of_recorded(
+        experiment: &'static dyn Experiment,
+        spec: &RunSpec,
+        cells: &[CellRecord],
+        applications: &[bool],
+    ) -> Result<Self> {
+        let mut plan = Self::draft(experiment, spec.clone(), applications)?;
+        // With those records that it was begun with.
+        let mut drafted = std::mem::take(&mut plan.cells);
+        for record in cells {
+            let is_same =
+                |cell: &RunCell| cell.record.target == record.target && cell.record.axes == record.axes;
+            let mut cell = match drafted.iter().position(is_same).filter(|_| !record.repeat) {
+                Some(at) => drafted.swap_remove(at),
+                None => plan.plan_cell(record.target, record.axes.clone(), record.repeat)?,
+            };
+            if record.unavailable.is_none() && cell.available().is_none() {
+                let why = cell.record.unavailable.unwrap_or_default();
+                return Err(Error::unsupported(why).context("a cell of this run cannot be measured any more"));
+            }
+            cell.record = record.clone();
+            plan.cells.push(cell);
+        }
+        plan.group();
+        Ok(plan)
+    }
+
+    /// Plans another spec on the same targets: where they say what it must be.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn rewrite(&mut self, experiment: &'static dyn Experiment, spec: RunSpec) -> Result<()> {
+        *self = Self::draft(experiment, spec, &self.applications)?;
+        Ok(())
+    }
+
+    fn plan_cells(&mut self) -> Result<()> {
+        let axes = axes(self.experiment, &self.spec)?;
+        let product = product(&axes);
+        self.axes = axes.into_iter().map(|(axis, _)| axis).collect();
+        self.cells = Vec::with_capacity(product.len() * self.applications.len() + 1);
+        for target in 0..self.applications.len() {
+            for axes in &product {
+                self.cells.push(self.plan_cell(target, axes.clone(), false)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_cell(&self, target: usize, axes: Cell, repeat: bool) -> Result<RunCell> {
+        // Where trials are interleaved, the baseline and its repeat must not find each other's rows; an application keeps its
+        // own data, and has one fixture.
+        let is_application = self.applications[target];
+        let own = repeat && self.spec.slice_ns.is_some() && !is_application;
+        let slot = if own { self.applications.len() } else { target };
+        let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
+        let planned = if is_application {
+            self.experiment.plan_pages(&axes, &dataset)
+        } else {
+            self.experiment.plan(&axes, &dataset)
+        };
+        let (planned, unavailable) = match planned {
+            Ok(planned) => {
+                let why = does_not_fit(&planned, Load::of(&axes));
+                (Some(planned), why.map(str::to_owned))
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
+        Ok(RunCell { record: CellRecord { target, axes, repeat, unavailable, stored_bytes }, slot, planned })
+    }
+
+    /// Leaves out the cells that their targets cannot do.
+    pub fn compare(&mut self, targets: &[Target]) {
+        for cell in &mut self.cells {
+            let refusal =
+                cell.available().and_then(|planned| targets[cell.record.target].refusal(&planned.demand));
+            cell.record.unavailable = cell.record.unavailable.take().or(refusal);
+        }
+    }
+
+    /// Has stores hold so many records that each trial can change each of them once, where the number of requests is known and
+    /// the experiment's own rule gives fewer. Gives how many that are; `None` where the rule gives enough, or the user gave
+    /// a number.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn enlarge_stores(&mut self, targets: &[Target]) -> Result<Option<u64>> {
+        if self.spec.records.is_some() {
+            return Ok(None);
+        }
+        let needed = self.cells.iter().flat_map(|cell| records::needed(self, cell));
+        let most =
+            needed.filter(|needed| needed.records > needed.capacity).map(|needed| needed.records).max();
+        if most.is_some() {
+            self.spec.records = most;
+            // These are other stores.
+            self.plan_cells()?;
+            self.compare(targets);
+        }
+        Ok(most)
+    }
+
+    /// Leaves out the cells that have too few records, adds the baseline's repeat, and groups the trials.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`].
+    pub fn complete(&mut self) -> Result<()> {
+        for at in 0..self.cells.len() {
+            let too_few = records::too_few(self, &self.cells[at]);
+            let record = &mut self.cells[at].record;
+            record.unavailable = record.unavailable.take().or(too_few);
+        }
+        let baseline = self.cells.iter().find(|cell| cell.available().is_some());
+        if let Some(CellRecord { target, axes, .. }) = baseline.map(|cell| cell.record.clone()) {
+            let repeat = self.plan_cell(target, axes, true)?;
+            self.cells.push(repeat);
+        }
+        self.group();
+        Ok(())
+    }
+
+    fn group(&mut self) {
+        self.trials = (0..self.cells.len())
+            .filter(|cell| self.cells[*cell].available().is_some())
+            .flat_map(|cell| (0..self.operations.len()).map(move |operation| (cell, operation)))
+            .collect();
+        self.groups = groups(self);
+    }
+
+    /// Leaves a value of an axis out, and the cells that have it.
+    pub(crate) fn drop_value(&mut self, axis: &str, position: usize) {
+        let Some(values) = self.spec.axes.get_mut(axis) else { return };
+        let value = values.remove(position);
+        self.cells.retain(|cell| cell.record.axes.get(axis) != Some(&value));
+    }
+
+    /// Leaves out all cells but some, such as the baseline's repeat.
+    pub fn retain(&mut self, keep: impl Fn(&CellRecord) -> bool) {
+        self.cells.retain(|cell| keep(&cell.record));
+        self.group();
+    }
+
+    /// Lets trials change a record again. They then end for no lack of records, and only the last version of each record is
+    /// read back.
+    pub fn allow_rewrites(&mut self) {
+        for planned in self.cells.iter_mut().filter_map(|cell| cell.planned.as_mut()) {
+            planned.policy.capacity = None;
+        }
+    }
+
+    /// The cells as they are recorded.
+    pub fn records(&self) -> Vec<CellRecord> {
+        self.cells.iter().map(|cell| cell.record.clone()).collect()
+    }
+
+    /// The cells that can be measured.
+    pub fn available(&self) -> impl Iterator<Item = (&CellRecord, &PlannedCell)> {
+        self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
+    }
+
+    /// The trials of one round.
+    pub fn trials(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// The most connections that any cell needs at once.
+    pub fn connections(&self) -> u64 {
+        self.available().map(|(_, cell)| cell.connections()).max().unwrap_or(0)
+    }
+
+    /// The largest answer that any cell asks for, in bytes.
+    pub fn largest_answer(&self) -> u64 {
+        // Answers to requests that are sent together arrive together.
+        let largest =
+            |cell: &PlannedCell| cell.demand.request_bytes.saturating_mul(cell.policy.pipeline.max(1));
+        self.available().map(|(_, cell)| largest(cell)).max().unwrap_or(0)
+    }
+
+    /// The trials of a round, grouped as they are interleaved, in the order in which they are made.
+    pub(crate) fn round(&self, round: u32) -> Vec<Vec<TrialId>> {
+        // In its first round each trial has the machine to itself and is observed, interleaved or not.
+        let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
+        let mut groups = if round == 0 { alone() } else { self.groups.clone() };
+        order::shuffle(self.spec.seed, round, &mut groups);
+        groups
+    }
+
+    /// When a trial of this operation ends.
+    pub fn stop(&self, operation: &OperationInfo) -> Stop {
+        Stop {
+            requests: self.spec.requests.get(operation.name).copied(),
+            duration: self.spec.duration_ns.map(Duration::from_nanos),
+            // Where the user asked for a number of requests, it is what is made.
+            least: self.spec.budget_ns.map(|_| LEAST_TRIAL),
+        }
+    }
+}
+
+/// Why a cell cannot be measured under this load, whatever its target.
+fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
+    if planned.policy.pipeline > 1 && load != Load::Closed {
+        return Some("in an open loop each arrival is one request, so that none are sent together");
+    }
+    (planned.provision.restart && load == Load::Highest)
+        .then_some("the highest rate takes several trials, and its server is restarted before each trial")
+}
 
 /// The spec's axis values beside what the experiment says of each axis, in the experiment's order.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage) where the spec lacks an axis or has one that the experiment does not know.
-pub fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
+fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
     let known: Vec<AxisInfo> = experiment.info().axes.iter().copied().chain(open.then_some(RATE)).collect();
     if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
@@ -55,235 +319,8 @@ pub fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo
         .collect()
 }
 
-/// Every cell of every target, unavailable ones with their reason, and the baseline's repeat at the end.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage) where axis values make no sense together.
-pub fn cells(experiment: &dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Vec<CellRecord>> {
-    let product = product(&axes(experiment, spec)?);
-    let mut cells = Vec::with_capacity(product.len() * targets.len() + 1);
-    for (index, target) in targets.iter().enumerate() {
-        for axes in &product {
-            cells.push(cell(experiment, spec, index, target, axes.clone())?);
-        }
-    }
-    let baseline = cells.iter().find(|cell| cell.unavailable.is_none()).cloned();
-    cells.extend(baseline.map(|cell| CellRecord { repeat: true, ..cell }));
-    Ok(cells)
-}
-
-fn cell(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    index: usize,
-    target: &Target,
-    axes: Cell,
-) -> Result<CellRecord> {
-    let made = workload(experiment, spec, index, target, &axes);
-    let (unavailable, stored_bytes) = match made {
-        Ok(workload) if workload.pipeline() > 1 && Load::of(&axes) != Load::Closed => {
-            let reason = "in an open loop each arrival is one request, so that none are sent together";
-            (Some(reason.to_owned()), workload.stored_bytes())
-        }
-        Ok(workload) if workload.footprint().is_some() && Load::of(&axes) == Load::Highest => {
-            // Those after the first would find what the first one's connections had needed.
-            let reason = "the highest rate takes several trials, and what connections cost is asked of one";
-            (Some(reason.to_owned()), workload.stored_bytes())
-        }
-        Ok(workload) => {
-            let reason = match unavailable(&workload.demand(), target) {
-                None => too_few_records(experiment, spec, &axes, &*workload)?,
-                reason => reason,
-            };
-            (reason, workload.stored_bytes())
-        }
-        Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.to_string()), None),
-        Err(error) => return Err(error),
-    };
-    Ok(CellRecord { target: index, axes, repeat: false, unavailable, stored_bytes })
-}
-
-/// The records that stores need so that each trial can change each of them once, where the number of requests is known and the
-/// experiment's own rule gives fewer; `None` where it gives enough.
-///
-/// # Errors
-/// As for [`cells`].
-pub fn enough_records(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    targets: &[Target],
-) -> Result<Option<u64>> {
-    let mut most = None;
-    for axes in product(&axes(experiment, spec)?) {
-        for (index, target) in targets.iter().enumerate() {
-            let Ok(workload) = workload(experiment, spec, index, target, &axes) else { continue };
-            for (needed, capacity) in needed_records(experiment, spec, &axes, &*workload)? {
-                most = most.max(Some(needed).filter(|needed| *needed > capacity.records));
-            }
-        }
-    }
-    Ok(most)
-}
-
-/// Why a trial could not change each record once at most, where the number of requests is known.
-fn too_few_records(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    axes: &Cell,
-    workload: &dyn Workload,
-) -> Result<Option<String>> {
-    let all = needed_records(experiment, spec, axes, workload)?;
-    let lacking = all.into_iter().find(|(needed, capacity)| *needed > capacity.records);
-    Ok(lacking.map(|(needed, capacity)| {
-        format!(
-            "a trial changes each record once at most, so that every change can be read back: so many requests need {} \
-             records, and there are {}; give --records {needed}, or fewer --requests",
-            units::count(needed),
-            units::count(capacity.records)
-        )
-    }))
-}
-
-/// For each operation whose number of requests is known: the records that a trial changes, warm-up included, and those that
-/// there are.
-fn needed_records(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    axes: &Cell,
-    workload: &dyn Workload,
-) -> Result<Vec<(u64, Capacity)>> {
-    let mut all = Vec::new();
-    for operation in operations(experiment, spec)? {
-        let Some(capacity) = workload.capacity(operation.name) else { continue };
-        let stop = stop(spec, operation);
-        let clients = workload.clients().max(1);
-        let each = match Load::of(axes) {
-            // Requests that nobody asked for are no reason to leave a cell out.
-            Load::Closed if stop.least.is_some() => None,
-            Load::Closed => {
-                stop.requests.map(|requests| client::requests(requests, clients, workload.pipeline()))
-            }
-            Load::Open(rate) => {
-                let due = stop.duration.map(|time| (rate as f64 * time.as_secs_f64()).ceil() as u64);
-                let due = due.into_iter().chain(stop.requests).min();
-                due.map(|due| schedule::requests(due, clients).div_ceil(clients as u64))
-            }
-            Load::Highest => None,
-        };
-        // Each client has records of its own.
-        let needed = each.map(|each| each.div_ceil(capacity.requests_per_record) * clients as u64);
-        all.extend(needed.map(|needed| (needed, capacity)));
-    }
-    Ok(all)
-}
-
-/// What the cells of a target share.
-pub fn dataset(spec: &RunSpec, target: usize) -> Dataset {
-    Dataset { seed: spec.seed, records: spec.records, slot: target }
-}
-
-/// The work of a cell on a target.
-///
-/// # Errors
-/// As for [`Experiment::workload`] and, where the target is an application, [`Experiment::workload_via`].
-pub fn workload(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    index: usize,
-    target: &Target,
-    axes: &Cell,
-) -> Result<Box<dyn Workload>> {
-    let dataset = dataset(spec, index);
-    if target.driver.capabilities().is_application {
-        experiment.workload_via(axes, &dataset)
-    } else {
-        experiment.workload(axes, &dataset)
-    }
-}
-
-/// Whether any cell asks what connections cost the server.
-///
-/// # Errors
-/// As for [`cells`].
-pub fn asks_footprint(experiment: &dyn Experiment, spec: &RunSpec) -> Result<bool> {
-    any(experiment, spec, |workload| u64::from(workload.footprint().is_some())).map(|asks| asks > 0)
-}
-
-/// The most connections that any cell needs at once, as far as no target has a say in it.
-///
-/// # Errors
-/// As for [`cells`].
-pub fn connections(experiment: &dyn Experiment, spec: &RunSpec) -> Result<u64> {
-    any(experiment, spec, |workload| workload.demand().connections)
-}
-
-/// The largest answer that any cell asks for, in bytes.
-///
-/// # Errors
-/// As for [`cells`].
-pub fn largest_answer(experiment: &dyn Experiment, spec: &RunSpec) -> Result<u64> {
-    any(experiment, spec, |workload| {
-        // Answers to requests that are sent together arrive together.
-        workload.demand().request_bytes.saturating_mul(workload.pipeline().max(1))
-    })
-}
-
-/// The most of something over all cells that a target could have.
-fn any(experiment: &dyn Experiment, spec: &RunSpec, of: impl Fn(&dyn Workload) -> u64) -> Result<u64> {
-    let dataset = dataset(spec, 0);
-    let workloads = product(&axes(experiment, spec)?)
-        .into_iter()
-        .filter_map(|cell| experiment.workload(&cell, &dataset).ok());
-    Ok(workloads.map(|workload| of(&*workload)).max().unwrap_or(0))
-}
-
-/// Why the target cannot do what a cell demands; `None` where it can.
-pub fn unavailable(demand: &Demand, target: &Target) -> Option<String> {
-    if target.refused.is_some() {
-        return target.refused.clone();
-    }
-    let capabilities = target.driver.capabilities();
-    let missing = demand.capabilities.iter().find_map(|needed| capabilities.get(*needed).refusal());
-    if let Some(reason) = missing {
-        return Some(reason.to_owned());
-    }
-    for operation in &demand.operations {
-        if let Support::No(reason) = target.driver.supports(operation) {
-            return Some(reason);
-        }
-    }
-    for needed in &demand.settings {
-        let said = target.facts.settings.iter().find(|setting| setting.name == needed.name);
-        if said.is_none_or(|said| said.value != needed.value) {
-            let said = said.map_or_else(
-                || format!("does not say its {}", needed.name),
-                |said| format!("says that its {} is '{}'", needed.name, said.value),
-            );
-            return Some(format!("{} {said}; {}", target.facts.engine, needed.remedy));
-        }
-    }
-    let limits = &target.facts.limits;
-    let over = |what: &str, needs: u64, limit: &Option<Limit>, show: fn(u64) -> String| {
-        limit.as_ref().filter(|limit| needs > limit.most).map(|limit| {
-            format!(
-                "{what} of {} is over the server's limit of {} ({})",
-                show(needs),
-                show(limit.most),
-                limit.set_by
-            )
-        })
-    };
-    let exact = |bytes: u64| format!("{} bytes", units::count(bytes));
-    over("a value", demand.value_bytes, &limits.value_bytes, exact)
-        .or_else(|| over("a request", demand.request_bytes, &limits.request_bytes, exact))
-        .or_else(|| over("a number of parameters", demand.parameters, &limits.parameters, units::count))
-}
-
 /// The operations that the spec asks for, in the experiment's order.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage) for an operation that the experiment does not have.
-pub fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
+fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
     let info = experiment.info();
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     if let Some(name) = spec.operations.iter().find(|name| !names.contains(&name.as_str())) {
@@ -295,14 +332,4 @@ pub fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'s
         .iter()
         .filter(|operation| spec.operations.iter().any(|name| name == operation.name))
         .collect())
-}
-
-/// When a trial of this operation ends.
-pub fn stop(spec: &RunSpec, operation: &OperationInfo) -> Stop {
-    Stop {
-        requests: spec.requests.get(operation.name).copied(),
-        duration: spec.duration_ns.map(Duration::from_nanos),
-        // Where the user asked for a number of requests, it is what is made.
-        least: spec.budget_ns.map(|_| LEAST_TRIAL),
-    }
 }

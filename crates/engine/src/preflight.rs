@@ -1,12 +1,11 @@
 //! What would stop a run in its middle, found before it starts: connections, open files, memory,
 //! tables in the way.
 
-use crate::house::House;
-use crate::plan::{Target, workload};
+use crate::fixture::Fixture;
+use crate::plan::Plan;
+use crate::target::Target;
 use kurabe_core::collection::{Collection, NAMESPACE_PREFIX};
-use kurabe_core::experiment::Experiment;
 use kurabe_core::operation::Operation;
-use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashSet;
@@ -20,17 +19,9 @@ const OWN_FILES: u64 = 64;
 ///
 /// # Errors
 /// [`Limit`](ErrorKind::Limit), saying what is short, of what, and which setting to change.
-pub fn check(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    targets: &[Target],
-    cells: &[CellRecord],
-    memory_bytes: u64,
-) -> Result<()> {
-    for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
-        let target = &targets[cell.target];
-        let demand = workload(experiment, spec, cell.target, target, &cell.axes)?.demand();
-        let clients = demand.connections;
+pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
+    for (record, cell) in plan.available() {
+        let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.connections());
         if let Some(limit) = &target.facts.limits.connections {
             let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
             // One more asks the engine what it did.
@@ -77,58 +68,41 @@ pub fn check(
 ///
 /// # Errors
 /// [`NotOurs`](ErrorKind::NotOurs), naming the collection that someone else made; or the server's error.
-pub fn room(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    targets: &[Target],
-    cells: &[CellRecord],
-    houses: &mut [Option<House>],
-) -> Result<()> {
-    for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
-        let Some(house) = &mut houses[cell.target] else { continue };
-        let demand = workload(experiment, spec, cell.target, &targets[cell.target], &cell.axes)?.demand();
+pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Result<()> {
+    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+        let Some(fixture) = &mut fixtures[record.target] else { continue };
         let ours = |collection: &&Arc<Collection>| Collection::name_is_ours(&collection.name);
-        for collection in demand.operations.iter().filter_map(Operation::collection).filter(ours) {
-            house
+        for collection in cell.demand.operations.iter().filter_map(Operation::collection).filter(ours) {
+            fixture
                 .namespace
                 .remove(&collection.name)
-                .map_err(|error| error.context(&targets[cell.target].name))?;
+                .map_err(|error| error.context(&targets[record.target].name))?;
         }
     }
     Ok(())
 }
 
 /// What the planners of the targets do not know of tables that are there already, which the cells are going to ask: a
-/// sentence each. What Kurabe loads itself is analysed once it is loaded.
-///
-/// # Errors
-/// As for [`check`]. A server that does not let itself be asked says nothing.
-pub fn unanalysed(
-    experiment: &dyn Experiment,
-    spec: &RunSpec,
-    targets: &[Target],
-    cells: &[CellRecord],
-    houses: &mut [Option<House>],
-) -> Result<Vec<String>> {
-    let (mut asked, mut told) = (HashSet::new(), Vec::new());
-    for cell in cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat) {
-        let Some(house) = &mut houses[cell.target] else { continue };
-        let demand = workload(experiment, spec, cell.target, &targets[cell.target], &cell.axes)?.demand();
-        for operation in &demand.operations {
+/// sentence each. What Kurabe loads itself is analysed once it is loaded. A server that cannot be asked says nothing.
+pub fn unanalysed(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Vec<String> {
+    let (mut asked, mut unknown) = (HashSet::new(), Vec::new());
+    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+        let Some(fixture) = &mut fixtures[record.target] else { continue };
+        for operation in &cell.demand.operations {
             let named = match operation {
                 Operation::Raw { statement } => statement.tables(),
                 other => other.collection().map(|collection| collection.name.as_str()).into_iter().collect(),
             };
             for table in named.into_iter().filter(|name| !name.starts_with(NAMESPACE_PREFIX)) {
-                if asked.insert((cell.target, table.to_owned()))
-                    && let Ok(Some(unknown)) = house.namespace.unanalysed(table)
+                if asked.insert((record.target, table.to_owned()))
+                    && let Ok(Some(why)) = fixture.namespace.unanalysed(table)
                 {
-                    told.push(format!("{}: {unknown}", targets[cell.target].name));
+                    unknown.push(format!("{}: {why}", targets[record.target].name));
                 }
             }
         }
     }
-    Ok(told)
+    unknown
 }
 
 fn open_files(needed: u64) -> Result<()> {

@@ -1,26 +1,28 @@
-//! A run: rounds over all trials, each target's house kept in order, every outcome told before the next begins.
+//! A run: rounds over all trials, each target's fixture kept in order, every outcome told before the next begins.
 
 use crate::book::{Attempt, Book, Disturbance, Repeat, Told, standstill};
 use crate::cancellable::cancellable;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
-use crate::house::House;
-use crate::order;
-use crate::plan::{self, Target};
+use crate::fixture::Fixture;
+use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
 use crate::sides::Sides;
+use crate::target::Target;
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Experiment, OperationInfo, Stop, Workload};
+use kurabe_core::experiment::{OperationInfo, Stop, Workload};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
-use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec, TrialRecord};
+use kurabe_core::planned::PlannedCell;
+use kurabe_core::run::{CellRecord, Measurement, Outcome, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,16 +31,12 @@ pub type Suspect = fn(&Measurement) -> Option<String>;
 
 /// Runs the trials of a run that have not been made yet.
 pub struct Runner<'a> {
-    /// The experiment.
-    pub experiment: &'a dyn Experiment,
-    /// What was asked for.
-    pub spec: &'a RunSpec,
+    /// What is done.
+    pub plan: &'a Plan,
     /// The run's name, under which namespaces are claimed.
     pub run: &'a str,
     /// The targets.
     pub targets: &'a [Target],
-    /// The cells, as recorded.
-    pub cells: &'a [CellRecord],
     /// When the run began.
     pub began: Instant,
     /// Set by the user's Ctrl-C.
@@ -53,9 +51,6 @@ pub struct Runner<'a> {
     pub suspect: Option<Suspect>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
     pub sides: Option<&'a Sides>,
-    /// Whether a trial may change a record again. It then ends for no lack of records, and only the last version of each
-    /// record is read back.
-    pub rewrites: bool,
 }
 
 /// What nobody sets, where nobody stops a run.
@@ -67,36 +62,27 @@ static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 impl<'a> Runner<'a> {
     /// One that begins now, and whom nobody stops or watches; no trial is looked at or made again. A struct update names
     /// those who do.
-    pub fn new(
-        experiment: &'a dyn Experiment,
-        spec: &'a RunSpec,
-        run: &'a str,
-        targets: &'a [Target],
-        cells: &'a [CellRecord],
-    ) -> Self {
+    pub fn new(plan: &'a Plan, run: &'a str, targets: &'a [Target]) -> Self {
         Self {
-            experiment,
-            spec,
+            plan,
             run,
             targets,
-            cells,
             began: Instant::now(),
             cancel: &NEVER,
             progress: &UNWATCHED,
             observer: None,
             suspect: None,
             sides: None,
-            rewrites: false,
         }
     }
 
     /// All trials of a run that is not recorded, in the order in which they were made: fewer where it was stopped.
     ///
     /// # Errors
-    /// A house that cannot be opened, or a defect of the experiment's declaration.
+    /// A fixture that cannot be opened, or a defect of the experiment's declaration.
     pub fn trials(&self) -> Result<Vec<TrialRecord>> {
         let mut trials = Vec::new();
-        self.run(House::open_all(self.targets, self.run)?, &[], &mut |event| {
+        self.run(Fixture::open_all(self.targets, self.run)?, &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
                 trials.push(record.clone());
             }
@@ -114,39 +100,30 @@ const AGAIN_PART: f64 = 0.2;
 /// So many trials are made in the place of one in which Kurabe itself stood still.
 const REPEATS: u32 = 2;
 
-/// A trial's place in a run: a cell and an operation.
-pub(crate) type Place = (usize, usize);
-
 impl Runner<'_> {
     /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
     /// operation that failed is not tried in later rounds. Gives whether every planned trial was made or is known to
-    /// fail: not where the user stopped it. `houses` are those of [`House::open_all`].
+    /// fail: not where the user stopped it. `fixtures` are those of [`Fixture::open_all`].
     ///
     /// # Errors
     /// What `tell` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
     /// outcomes, not errors.
     pub fn run(
         &self,
-        mut houses: Vec<Option<House>>,
+        mut fixtures: Vec<Option<Fixture>>,
         earlier: &[TrialRecord],
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let operations = plan::operations(self.experiment, self.spec)?;
-        let places: Vec<Place> = (0..self.cells.len())
-            .filter(|cell| self.cells[*cell].unavailable.is_none())
-            .flat_map(|cell| (0..operations.len()).map(move |operation| (cell, operation)))
-            .collect();
-        let mut book = Book::new(earlier, &places, &operations);
-        let plan = Plan { groups: self.groups(&places, &operations)?, places, operations };
+        let mut book = Book::new(earlier, &self.plan.trials, &self.plan.operations);
         // The baseline's repeat may have one of its own, opened when it is needed.
-        houses.push(None);
-        let result = self.rounds(&plan, &mut houses, &mut book, tell);
+        fixtures.push(None);
+        let result = self.rounds(&mut fixtures, &mut book, tell);
         // The repeat's goes before the one that has claimed the namespace for both.
-        houses.truncate(self.targets.len());
-        for (slot, house) in houses.into_iter().enumerate() {
-            // A trial that failed gave its house up, and could not clean it where the connection was lost. A server that
+        fixtures.truncate(self.targets.len());
+        for (slot, fixture) in fixtures.into_iter().enumerate() {
+            // A trial that failed gave its fixture up, and could not clean it where the connection was lost. A server that
             // died has nothing left to clean.
-            if house.is_none() && self.targets[slot].refused.is_none() {
+            if fixture.is_none() && self.targets[slot].refused.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
@@ -156,16 +133,15 @@ impl Runner<'_> {
 
     fn rounds(
         &self,
-        plan: &Plan,
-        houses: &mut [Option<House>],
+        fixtures: &mut [Option<Fixture>],
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut rounds = self.spec.rounds;
+        let mut rounds = self.plan.spec.rounds;
         let mut round = 0;
         loop {
             while round < rounds {
-                if self.round(round, rounds, plan, houses, book, tell)?.is_break() {
+                if self.round(round, rounds, fixtures, book, tell)?.is_break() {
                     return Ok(());
                 }
                 round += 1;
@@ -186,24 +162,19 @@ impl Runner<'_> {
         &self,
         round: u32,
         rounds: u32,
-        plan: &Plan,
-        houses: &mut [Option<House>],
+        fixtures: &mut [Option<Fixture>],
         book: &mut Book,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
-        let mut again: VecDeque<(Vec<Place>, Repeat, bool)> = VecDeque::new();
-        // In its first round each trial has the machine to itself and is observed, interleaved or not.
-        let alone: Vec<Vec<Place>> = plan.places.iter().map(|place| vec![*place]).collect();
-        let groups = if round == 0 { &alone } else { &plan.groups };
-        for index in order::of_round(self.spec.seed, round, groups.len()) {
-            let mut group = groups[index].clone();
+        let mut again: VecDeque<(Vec<TrialId>, Repeat, bool)> = VecDeque::new();
+        for mut group in self.plan.round(round) {
             group.retain(|place| !book.made.contains(&(round, *place)));
             let tried = group.len();
             group.retain(|place| !book.failed.contains(place));
             book.ended += tried - group.len();
-            let told = book.told(plan, rounds);
+            let told = book.told(self.plan, rounds);
             let repeat = group.iter().find_map(|place| book.unrepeated.get(&(round, *place))).cloned();
-            let made = self.make(round, &group, repeat.as_ref(), plan, houses, told, tell)?;
+            let made = self.make(round, &group, repeat.as_ref(), fixtures, told, tell)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (place, attempt) in group.iter().zip(made) {
@@ -222,9 +193,9 @@ impl Runner<'_> {
             if !stood_still && (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
                 continue;
             }
-            let mut told = book.told(plan, rounds);
+            let mut told = book.told(self.plan, rounds);
             told.ended = told.ended.saturating_sub(group.len());
-            let made = self.make(round, &group, Some(&repeat), plan, houses, told, tell)?;
+            let made = self.make(round, &group, Some(&repeat), fixtures, told, tell)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (place, attempt) in group.iter().zip(made) {
@@ -245,57 +216,53 @@ impl Runner<'_> {
     }
 
     /// Makes the trials of a group, one alone and several in turns; `None` where the user stopped them.
-    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
     fn make(
         &self,
         round: u32,
-        group: &[Place],
+        group: &[TrialId],
         repeat: Option<&Repeat>,
-        plan: &Plan,
-        houses: &mut [Option<House>],
+        fixtures: &mut [Option<Fixture>],
         told: Told,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Option<Vec<Attempt>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
             [place] => {
-                let made = self.attempt(round, place, repeat, &plan.operations, houses, told, tell)?;
+                let made = self.attempt(round, place, repeat, fixtures, told, tell)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, repeat, &plan.operations, houses, told, tell),
+            _ => self.interleave(round, group, repeat, fixtures, told, tell),
         }
     }
 
     /// Makes one trial and tells its outcome; `None` where the user stopped it.
-    #[allow(clippy::too_many_arguments, reason = "what a run has at hand")]
     fn attempt(
         &self,
         round: u32,
-        place: Place,
+        place: TrialId,
         repeat: Option<&Repeat>,
-        operations: &[&'static OperationInfo],
-        houses: &mut [Option<House>],
+        fixtures: &mut [Option<Fixture>],
         told: Told,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Option<Attempt>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let cell = &self.cells[place.0];
-        let operation = operations[place.1];
-        tell(told.begins(round, cell, operation))?;
+        let (cell, operation) = (&self.plan.cells[place.0], self.plan.operations[place.1]);
+        tell(told.begins(round, &cell.record, operation))?;
         self.progress.store(0, Ordering::Relaxed);
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
-        let house = &mut houses[self.slot(cell)];
+        let fixture = &mut fixtures[cell.slot];
         let rerun = repeat.is_some();
-        let trial = catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, house, tell)));
+        let trial =
+            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, fixture, tell)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
         let (outcome, disturbed) = self.judge_disturbance(outcome, repeat);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target begins with a fresh connection and fresh data.
-            houses[self.slot(cell)] = None;
+            fixtures[cell.slot] = None;
         }
         let operation = operation.name.to_owned();
         let again = repeat.map(|repeat| repeat.why.clone());
@@ -354,55 +321,42 @@ impl Runner<'_> {
         }
     }
 
-    /// The work of a cell, and its target's house with the data in it that the cell needs.
-    pub(crate) fn prepare(
+    /// The work of a cell, and its target's fixture with the data in it that the cell needs.
+    pub(crate) fn prepare<'f>(
         &self,
-        cell: &CellRecord,
-        house: &mut Option<House>,
+        run_cell: &RunCell,
+        cell: &PlannedCell,
+        fixture: &'f mut Option<Fixture>,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<Box<dyn Workload>> {
-        let target = &self.targets[cell.target];
-        let slot = self.slot(cell);
-        let workload = plan::workload(self.experiment, self.spec, slot, target, &cell.axes)?;
-        if let (Some(_), Some(renew)) = (workload.footprint(), &target.renew) {
+    ) -> Result<(Arc<dyn Workload>, &'f mut Fixture)> {
+        let target = &self.targets[run_cell.record.target];
+        if let (true, Some(restart)) = (cell.provision.restart, &target.restart) {
             // What was loaded may go with the server's process, and the connections do.
-            *house = None;
-            renew().map_err(|error| error.context("starting the server anew"))?;
+            *fixture = None;
+            restart().map_err(|error| error.context("restarting the server"))?;
         }
-        let house = match house {
-            Some(house) => house,
-            None => house.insert(self.open(slot, target)?),
+        let fixture = match fixture {
+            Some(fixture) => fixture,
+            None => fixture.insert(self.open(run_cell.slot, target)?),
         };
-        let data = workload.data();
-        if !house.loaded.contains(&data) {
-            tell(Event::Loading { cell })?;
-            workload
-                .load(&mut *house.namespace, &mut cancellable(&mut *house.session, self.cancel))
+        let workload = (cell.make)();
+        if !fixture.has(cell) {
+            tell(Event::Loading { cell: &run_cell.record })?;
+            fixture
+                .load(cell, &*workload, self.cancel)
                 .map_err(|error| error.context("filling the store"))?;
-            house.loaded.insert(data);
         }
-        Ok(workload)
+        Ok((workload, fixture))
     }
 
-    /// Which house a cell's data is in. Where trials are interleaved, the baseline and its repeat must not find each other's rows;
-    /// an application keeps its own data, and has one house.
-    pub(crate) fn slot(&self, cell: &CellRecord) -> usize {
-        let own = cell.repeat && self.spec.slice_ns.is_some();
-        if own && !self.targets[cell.target].driver.capabilities().is_application {
-            self.targets.len()
-        } else {
-            cell.target
-        }
-    }
-
-    fn open(&self, slot: usize, target: &Target) -> Result<House> {
+    fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
         let targets = self.targets.len();
         if slot < targets {
             // Where the first is opened anew, the second keeps what it has.
-            let slots = targets + usize::from(self.spec.slice_ns.is_some());
-            House::open(target, slot, slots, self.run)
+            let slots = targets + usize::from(self.plan.spec.slice_ns.is_some());
+            Fixture::open(target, slot, slots, self.run)
         } else {
-            House::second(target, slot)
+            Fixture::second(target, slot)
         }
     }
 
@@ -414,37 +368,33 @@ impl Runner<'_> {
         operation: &OperationInfo,
         rerun: bool,
     ) -> DrawSeed {
-        DrawSeed::new(self.spec.seed, round, cell, operation.name, rerun)
+        DrawSeed::new(self.plan.spec.seed, round, cell, operation.name, rerun)
     }
 
     fn trial(
         &self,
         round: u32,
-        cell: &CellRecord,
+        run_cell: &RunCell,
         operation: &'static OperationInfo,
         rerun: bool,
-        house: &mut Option<House>,
+        fixture: &mut Option<Fixture>,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
-        let workload = self.prepare(cell, house, tell)?;
-        let house =
-            house.as_mut().ok_or_else(|| Error::new(ErrorKind::Internal, "a target without a house"))?;
-        let target = &self.targets[cell.target];
-        let seed = self.draw_seed(round, cell, operation, rerun);
+        let cell = run_cell.available().ok_or_else(unavailable)?;
+        let (workload, fixture) = self.prepare(run_cell, cell, fixture, tell)?;
+        let target = &self.targets[run_cell.record.target];
+        let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |pace: Pace, stop: Stop| {
-            let number = house.next_trial();
-            workload.before(
-                operation.name,
-                &mut *house.namespace,
-                &mut cancellable(&mut *house.session, self.cancel),
-            )?;
-            house.session.settle()?;
+            let number = fixture.next_trial();
+            fixture.before(cell, &*workload, operation.name, self.cancel)?;
+            let (state, session) = fixture.lend(cell)?;
             let trial = Trial {
                 driver: &*target.driver,
                 options: &ConnectOptions::default(),
+                cell,
                 workload: &*workload,
                 operation,
                 number,
@@ -455,12 +405,9 @@ impl Runner<'_> {
                 progress: self.progress,
                 observer: self.observer,
                 sides: self.sides,
-                rewrites: self.rewrites,
             };
             probes += 1;
-            let made = trial.run(|done| {
-                workload.after(operation.name, &mut cancellable(&mut *house.session, self.cancel), done)
-            });
+            let made = trial.run(state, &mut cancellable(session, self.cancel));
             let meanwhile = match &made {
                 Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
                 Err(failure) => failure.stood_still,
@@ -468,13 +415,13 @@ impl Runner<'_> {
             stood_still.set(stood_still.get() + meanwhile);
             made
         };
-        let stop = plan::stop(self.spec, operation);
-        let arrivals = self.spec.arrivals.unwrap_or_default();
-        let mut measured = match Load::of(&cell.axes) {
+        let stop = self.plan.stop(operation);
+        let arrivals = self.plan.spec.arrivals.unwrap_or_default();
+        let mut measured = match Load::of(&run_cell.record.axes) {
             Load::Closed => made(Pace::Closed, stop)?,
             Load::Open(rate) => made(Pace::Open { rate: rate as f64, arrivals }, stop)?,
             Load::Highest => {
-                let slo = Duration::from_nanos(self.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
+                let slo = Duration::from_nanos(self.plan.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
                 let search = RateSearch { slo, arrivals, time };
                 let found =
@@ -489,10 +436,6 @@ impl Runner<'_> {
     }
 }
 
-/// What a run makes.
-pub(crate) struct Plan {
-    pub(crate) places: Vec<Place>,
-    /// The same, grouped as they are interleaved.
-    groups: Vec<Vec<Place>>,
-    operations: Vec<&'static OperationInfo>,
+pub(crate) fn unavailable() -> Error {
+    Error::new(ErrorKind::Internal, "a trial of a cell that is not available")
 }

@@ -1,7 +1,7 @@
 //! When the transactions of an open loop are due: one schedule, from which all clients of a trial take in turn.
 
-use kurabe_core::experiment::Capacity;
 use kurabe_core::load::Arrivals;
+use kurabe_core::planned::Capacity;
 use kurabe_stats::rng::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -5,13 +5,13 @@ use crate::connections::Connections;
 use crate::curve::Curve;
 use crate::open::Paced;
 use crate::parts::Parts;
-use kurabe_core::experiment::Done;
+use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_stats::Histogram;
 
 /// The clients' outcomes, added up.
 pub(crate) struct Totals {
-    pub(crate) done: Vec<Done>,
+    pub(crate) clients_done: Vec<ClientSummary>,
     pub(crate) warmup: u64,
     pub(crate) offered: u64,
     pub(crate) completed: u64,
@@ -34,7 +34,7 @@ impl Totals {
     /// Adds them up. The error is a wrong answer's, where there is one: it says more than the connections that ended after it.
     pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
         let mut sum = Self {
-            done: Vec::with_capacity(outcomes.len()),
+            clients_done: Vec::with_capacity(outcomes.len()),
             warmup: 0,
             offered: 0,
             completed: 0,
@@ -51,7 +51,7 @@ impl Totals {
             error: None,
         };
         for outcome in outcomes {
-            sum.done.push(outcome.done);
+            sum.clients_done.push(outcome.done);
             sum.warmup += outcome.warmup;
             sum.offered += outcome.offered;
             sum.completed += outcome.completed;

@@ -4,26 +4,24 @@ use crate::asking::Asking;
 use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::curve;
-use crate::footprint::Asked;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
+use crate::server_memory::MemoryReading;
 use crate::sides::Sides;
 use crate::slices::{Lane, SliceStats};
 use crate::standstill::Monitor;
 use crate::throughput;
 use crate::totals::Totals;
 use crate::warm::Warmth;
-use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::experiment::{
-    Capacity, Client, Done, Footprint, OperationInfo, Stop, Transaction, Workload, share,
-};
+use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::experiment::{Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload};
 use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Endpoint, Observation, Observer};
+use kurabe_core::planned::{Capacity, Connections, PlannedCell, share};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::verification::Verification;
 use kurabe_core::witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -50,6 +48,8 @@ pub struct Trial<'a> {
     pub driver: &'a dyn Driver,
     /// How they connect.
     pub options: &'a ConnectOptions,
+    /// The cell.
+    pub cell: &'a PlannedCell,
     /// The work of the cell.
     pub workload: &'a dyn Workload,
     /// Which operation of it.
@@ -70,8 +70,6 @@ pub struct Trial<'a> {
     pub observer: Option<&'a dyn Observer>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
     pub sides: Option<&'a Sides>,
-    /// Whether it may change a record again.
-    pub rewrites: bool,
 }
 
 /// How a trial's load is offered.
@@ -107,35 +105,39 @@ impl From<Error> for Failure {
 }
 
 impl Trial<'_> {
-    /// Runs the clients. `check` is called with what each of them did, once all have ended well: it asks the server
-    /// whether that is true.
+    /// Runs the clients on data in this state, and, once all have ended well, has what they did checked over a session.
     ///
     /// # Errors
     /// Any error of any client, and any mismatch: then the trial has no figures.
-    pub fn run(&self, check: impl FnOnce(&[Done]) -> Result<Verification>) -> Result<Measurement, Failure> {
-        self.judge(self.play(None)?, None, check)
+    pub fn run(&self, state: &DatasetState, session: &mut dyn Session) -> Result<Measurement, Failure> {
+        self.judge(self.play(state, None)?, None, state, session)
     }
 
     /// Runs the clients; with a lane, interleaved with other trials.
-    pub(crate) fn play(&self, lane: Option<Lane<'_>>) -> Result<Played, Failure> {
-        let clients = self.workload.clients();
+    pub(crate) fn play(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Played, Failure> {
+        let policy = &self.cell.policy;
+        let clients = policy.clients;
         let endpoint = self.driver.endpoint();
         // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
         let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         // Before any of them connects, so that it can tell their sessions from others.
         let mut asking = self.observer.map(|_| {
-            let kept = !self.workload.connection_per_request() && self.workload.pool().is_none();
+            let kept = policy.connections == Connections::Kept;
             let clients = witness::Clients { count: clients as u64, kept };
             Asking::open(self.driver, self.options, clients)
         });
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
+        let pool = match policy.connections {
+            Connections::Pool(size) => Some(Pool::open(self.driver, self.options, size)?),
+            Connections::Kept | Connections::PerRequest => None,
+        };
         let shared = Shared {
             driver: self.driver,
             options: self.options,
-            connection_per_request: self.workload.connection_per_request(),
-            pool: self.workload.pool().map(|size| Pool::open(self.driver, self.options, size)).transpose()?,
-            pipeline: self.workload.pipeline(),
+            connection_per_request: policy.connections == Connections::PerRequest,
+            pool,
+            pipeline: policy.pipeline,
             schedule: plan.map(|plan| Schedule::new(&plan)),
             warmup: warmup.map(|plan| Warmup::new(Schedule::new(&plan))),
             duration: self.stop.duration,
@@ -153,7 +155,7 @@ impl Trial<'_> {
             cancel: self.cancel,
             progress: self.progress,
         };
-        let ran = self.run_clients(&shared, clients, asking.as_mut());
+        let ran = self.run_clients(&shared, state, asking.as_mut());
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut ended = ran?;
         closed?;
@@ -168,10 +170,11 @@ impl Trial<'_> {
         &self,
         played: Played,
         slices: Option<SliceStats>,
-        check: impl FnOnce(&[Done]) -> Result<Verification>,
+        state: &DatasetState,
+        session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
         let Played { ended, schedule } = played;
-        let Ended { outcomes, cpu, observed, footprint, stood_still, stood_still_in_all } = ended;
+        let Ended { outcomes, cpu, observed, memory, stood_still, stood_still_in_all } = ended;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
         if let Some(error) = totals.error {
@@ -188,9 +191,10 @@ impl Trial<'_> {
             return Err(Failure { error, mismatches: 0, stood_still: stood_still_in_all });
         }
         // A client that failed says more than a server that could not be seen.
-        let footprint = footprint?;
-        let mut verified = check(&totals.done)?;
-        if !self.operation.writes && self.workload.verifies_reads() {
+        let memory = memory?;
+        let checked = self.workload.after(self.operation.name, state, session, &totals.clients_done)?;
+        let Checked { verification: mut verified, figures } = checked;
+        if !self.operation.writes && self.cell.policy.verifies_reads {
             verified.answers += totals.completed + totals.warmup;
         }
         let exhausted = totals.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
@@ -204,7 +208,7 @@ impl Trial<'_> {
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
         }
         Ok(Measurement {
-            clients: self.workload.clients() as u64,
+            clients: self.cell.policy.clients as u64,
             offered: totals.offered,
             completed: totals.completed,
             failed: totals.failed,
@@ -229,8 +233,8 @@ impl Trial<'_> {
                 totals.connections.figures(),
                 totals.parts.figures(totals.completed),
                 tiers.unwrap_or_default(),
-                footprint,
-                self.workload.figures(),
+                memory,
+                figures,
             ]
             .concat(),
         })
@@ -239,7 +243,7 @@ impl Trial<'_> {
     /// The schedule of an open loop.
     fn schedule(&self) -> Result<Option<schedule::Plan>> {
         let Pace::Open { rate, arrivals } = self.pace else { return Ok(None) };
-        if self.workload.pipeline() > 1 {
+        if self.cell.policy.pipeline > 1 {
             let why = "in an open loop each arrival is one request, so that none can be sent together";
             return Err(Error::unsupported(why));
         }
@@ -249,7 +253,8 @@ impl Trial<'_> {
             (None, Some(most)) => (Duration::from_secs_f64(most as f64 / rate), most),
             (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop without an end")),
         };
-        let capacity = self.capacity().map(|capacity| schedule::capacity(&capacity, self.workload.clients()));
+        let capacity =
+            self.capacity().map(|capacity| schedule::capacity(&capacity, self.cell.policy.clients));
         let due = (rate * time.as_secs_f64()).min(most as f64);
         let cut = capacity.filter(|capacity| (*capacity as f64) < due);
         let (most, is_cut) = (cut.unwrap_or(most), cut.is_some());
@@ -257,7 +262,7 @@ impl Trial<'_> {
     }
 
     fn capacity(&self) -> Option<Capacity> {
-        self.workload.capacity(self.operation.name).filter(|_| !self.rewrites)
+        self.cell.policy.capacity.filter(|_| self.operation.writes)
     }
 
     /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.
@@ -265,8 +270,9 @@ impl Trial<'_> {
         &self,
         scope: &'scope Scope<'scope, 'env>,
         shared: &'env Shared<'env>,
-        count: usize,
+        state: &DatasetState,
     ) -> (Vec<ScopedJoinHandle<'scope, Result<ClientOutcome>>>, Option<Error>) {
+        let count = self.cell.policy.clients;
         let mut threads = Vec::with_capacity(count);
         let capacity = self.capacity();
         for index in 0..count {
@@ -277,7 +283,8 @@ impl Trial<'_> {
             };
             let no_thread =
                 |why| Error::new(ErrorKind::Limit, format!("client {index} of {count} got no thread: {why}"));
-            let started = self.workload.transaction(self.operation.name, client).and_then(|transaction| {
+            let transaction = self.workload.transaction(self.operation.name, state, client);
+            let started = transaction.and_then(|transaction| {
                 thread::Builder::new()
                     .name(format!("client-{index}"))
                     .stack_size(STACK)
@@ -292,16 +299,33 @@ impl Trial<'_> {
         (threads, None)
     }
 
-    fn run_clients(&self, shared: &Shared<'_>, clients: usize, asking: Option<&mut Asking>) -> Result<Ended> {
-        let asks = |which: fn(&Footprint) -> bool| self.workload.footprint().filter(which);
-        let ask = |what: Option<Footprint>| {
-            what.map_or(Ok(None), |what| Asked::begin(what, self.driver, self.observer))
+    /// Opens the connections that stand idle beside the clients' own.
+    fn open_idle(&self, idle: &mut Vec<Box<dyn Session>>) -> Result<()> {
+        let count = self.cell.provision.idle_connections;
+        for n in 1..=count {
+            let session = self.driver.connect(self.options);
+            idle.push(session.map_err(|error| error.context(format!("opening connection {n} of {count}")))?);
+        }
+        Ok(())
+    }
+
+    fn run_clients(
+        &self,
+        shared: &Shared<'_>,
+        state: &DatasetState,
+        asking: Option<&mut Asking>,
+    ) -> Result<Ended> {
+        let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
+        let reading = |wanted: bool| {
+            if wanted { MemoryReading::begin(self.driver, self.observer) } else { Ok(None) }
         };
-        let mut asked = ask(asks(|what| *what == Footprint::Clients))?;
+        let reads_idle = provision.server_memory && provision.idle_connections > 0;
+        let mut memory = reading(provision.server_memory && !reads_idle)?;
+        let mut idle = Vec::new();
         // One for all that are interleaved, where they are.
         let monitor = shared.lane.is_none().then(Monitor::start);
         thread::scope(|scope| {
-            let (threads, mut refused) = self.start(scope, shared, clients);
+            let (threads, mut refused) = self.start(scope, shared, state);
             let lead = LEAD + LEAD_EACH * clients as u32;
             if let Some(warmup) = &shared.warmup {
                 warmup.gate.wait_for_reports(threads.len());
@@ -316,12 +340,12 @@ impl Trial<'_> {
                 lane.ready(threads.len());
             }
             if refused.is_none() && !shared.stop.load(Ordering::Relaxed) {
-                let idle = ask(asks(|what| matches!(what, Footprint::Idle(_))));
-                let opened = idle.and_then(|idle| {
-                    asked = asked.take().or(idle);
-                    asked.as_mut().map_or(Ok(()), |asked| asked.open(self.options))
-                });
-                refused = opened.err();
+                refused = reading(reads_idle)
+                    .and_then(|idle_memory| {
+                        memory = memory.take().or(idle_memory);
+                        self.open_idle(&mut idle)
+                    })
+                    .err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
             let mut asking = asking.filter(|_| !abandon);
@@ -355,7 +379,12 @@ impl Trial<'_> {
             if let Some(asking) = &mut asking {
                 asking.end();
             }
-            let footprint = asked.filter(|_| !abandon).map_or(Ok(Vec::new()), |asked| asked.end(clients));
+            let connections = if reads_idle { idle.len() } else { clients };
+            let memory = memory.filter(|_| !abandon).map_or(Ok(Vec::new()), |memory| memory.end(connections));
+            for session in idle {
+                // What was to be seen has been seen.
+                let _ = session.close();
+            }
             shared.finish.open(Duration::ZERO);
             let outcomes: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
             if let Some(error) = refused {
@@ -368,7 +397,7 @@ impl Trial<'_> {
                         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
                 })
                 .collect();
-            Ok(Ended { outcomes: outcomes?, cpu, observed, footprint, stood_still, stood_still_in_all })
+            Ok(Ended { outcomes: outcomes?, cpu, observed, memory, stood_still, stood_still_in_all })
         })
     }
 }
@@ -385,8 +414,8 @@ struct Ended {
     /// CPU time of the whole process.
     cpu: Duration,
     observed: Option<Observation>,
-    /// What the connections cost the server, where that is asked.
-    footprint: Result<Vec<Figure>>,
+    /// What the connections cost the server, where that is read.
+    memory: Result<Vec<Figure>>,
     /// How long this process stood still in the measured phase, and from the first connection on.
     stood_still: Duration,
     stood_still_in_all: Duration,

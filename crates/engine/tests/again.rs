@@ -5,9 +5,10 @@
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::{Runner, Suspect};
+use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
 /// A run of point reads on `null:` with so many rounds, and so many more after them.
@@ -26,12 +27,12 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let targets = [Target::new("null", driver, facts)];
-    let cells = cells(experiment, &spec, &targets).unwrap();
-    let runner = Runner { suspect, ..Runner::new(experiment, &spec, "again", &targets, &cells) };
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let runner = Runner { suspect, ..Runner::new(&plan, "again", &targets) };
     let mut trials = Vec::new();
     let mut more = more.iter();
-    let houses = House::open_all(&targets, "again").unwrap();
-    let complete = runner.run(houses, earlier, &mut |event| {
+    let fixtures = Fixture::open_all(&targets, "again").unwrap();
+    let complete = runner.run(fixtures, earlier, &mut |event| {
         match event {
             Event::TrialEnds { record } => trials.push(record.clone()),
             Event::RoundsEnd { further, .. } => *further = more.next().copied().unwrap_or(0),

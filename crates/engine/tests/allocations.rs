@@ -6,8 +6,8 @@ use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::Target;
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::target::Target;
 use kurabe_stats::Histogram;
 use std::time::Instant;
 
@@ -18,12 +18,13 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
-    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
-    let mut house = House::open(&target, 0, 1, "test").unwrap();
-    workload.load(&mut *house.namespace, &mut *house.session).unwrap();
+    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
+    let workload = (cell.make)();
+    let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();
+    let state = workload.load(&mut *fixture.namespace, &mut *fixture.session).unwrap();
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
     let mut transaction =
-        workload.transaction("read", Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();
+        workload.transaction("read", &state, Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();
     transaction.attach(&mut *session).unwrap();
     let mut histogram = Histogram::new();
     let mut work = |times: u64| {

@@ -6,7 +6,8 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::budget::{Fit, Free, fit};
-use kurabe_engine::plan::Target;
+use kurabe_engine::plan::Plan;
+use kurabe_engine::target::Target;
 use std::time::Duration;
 
 /// Fits `session` with these rounds, and all axes at their defaults, into a time.
@@ -17,7 +18,7 @@ fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
     let axes = info.axes.iter().map(|axis| {
         (axis.name.to_owned(), axis.default.iter().map(|text| default(text, axis)).collect::<Vec<_>>())
     });
-    let mut spec = RunSpec {
+    let spec = RunSpec {
         axes: axes.collect(),
         operations: info.operation_names(),
         rounds,
@@ -26,8 +27,13 @@ fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
     };
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let fit = fit(experiment, &mut spec, &[Target::new("null", driver, facts)], free, budget).unwrap();
-    (spec, fit)
+    let targets = [Target::new("null", driver, facts)];
+    let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
+    plan.compare(&targets);
+    let fit = fit(&mut plan, &targets, free, budget);
+    // What was dropped is no longer planned.
+    assert_eq!(plan.cells.len(), values(&plan.spec));
+    (plan.spec, fit)
 }
 
 fn all_free() -> Free {

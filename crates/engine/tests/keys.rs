@@ -10,9 +10,10 @@ use kurabe_core::run::{Measurement, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::{Runner, Suspect};
+use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
@@ -88,15 +89,15 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
         let hook = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
         Target::new(name, Box::new(Around::new(inner, hook)), facts)
     });
-    let cells = cells(experiment, &spec, &targets).unwrap();
-    let runner = Runner { suspect, ..Runner::new(experiment, &spec, "keys", &targets, &cells) };
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let runner = Runner { suspect, ..Runner::new(&plan, "keys", &targets) };
     let mut trials = Vec::new();
-    let houses = House::open_all(&targets, "keys").unwrap();
-    let complete = runner.run(houses, &[], &mut |event| {
+    let fixtures = Fixture::open_all(&targets, "keys").unwrap();
+    let complete = runner.run(fixtures, &[], &mut |event| {
         match event {
             Event::TrialBegins { .. } => log.lock().unwrap().clear(),
             Event::TrialEnds { record } => {
-                let cell = &cells[record.cell];
+                let cell = &plan.cells[record.cell].record;
                 let mut keys = std::mem::take(&mut *log.lock().unwrap());
                 // Before the clients' reads there may be those by which the load was checked.
                 let keys = keys.split_off(keys.len() - READS);

@@ -10,8 +10,9 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Proof;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::plan::{Target, cells, enough_records};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -217,10 +218,10 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     });
     let targets = [Target::new("null", Box::new(driver), facts)];
     // Without the baseline's repeat: one trial.
-    let mut cells = cells(experiment, &spec, &targets).unwrap();
-    assert_eq!(cells[0].unavailable, None);
-    cells.truncate(1);
-    let mut trials = Runner::new(experiment, &spec, "lies", &targets, &cells).trials().unwrap();
+    let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
+    plan.retain(|cell| !cell.repeat);
+    assert_eq!(plan.cells[0].record.unavailable, None);
+    let mut trials = Runner::new(&plan, "lies", &targets).trials().unwrap();
     assert_eq!(trials.len(), 1, "{trials:?}");
     trials.remove(0).outcome
 }
@@ -336,11 +337,14 @@ fn a_store_is_made_large_enough_for_the_known_requests_and_one_that_is_too_small
             requests: BTreeMap::from([(operation.to_owned(), requests)]),
             ..RunSpec::new(name, ["null:"])
         };
-        assert_eq!(enough_records(experiment, &spec, &targets).unwrap(), needed, "{name}");
+        let mut plan = Plan::draft(experiment, spec.clone(), &[false]).unwrap();
+        assert_eq!(plan.enlarge_stores(&targets).unwrap(), needed, "{name}");
+        plan.complete().unwrap();
+        assert_eq!(plan.cells[0].record.unavailable, None, "{name}: they are enough");
         let Some(needed) = needed else { continue };
         let unavailable = |records| {
             let spec = RunSpec { records: Some(records), ..spec.clone() };
-            cells(experiment, &spec, &targets).unwrap()[0].unavailable.clone()
+            Plan::new(experiment, &spec, &targets).unwrap().cells[0].record.unavailable.clone()
         };
         assert_eq!(unavailable(needed), None, "{name}");
         let why = unavailable(needed - 1).unwrap();

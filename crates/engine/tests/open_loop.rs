@@ -10,8 +10,8 @@ use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
-use kurabe_engine::house::House;
-use kurabe_engine::plan::Target;
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::target::Target;
 use kurabe_engine::trial::{Failure, Pace, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -86,9 +86,10 @@ fn measure_of(
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let fast = Target::new("null", inner, facts);
-    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
-    let mut house = House::open(&fast, 0, 1, "open loop").unwrap();
-    workload.load(&mut *house.namespace, &mut *house.session).unwrap();
+    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let workload = (cell.make)();
+    let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
+    fixture.load(&cell, &*workload, cancel).unwrap();
     let (answers, stalled) = (Arc::default(), Arc::default());
     let driver = Around::new(fast.driver, move || Slow {
         delays,
@@ -98,6 +99,7 @@ fn measure_of(
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),
+        cell: &cell,
         workload: &*workload,
         operation: &info.operations[0],
         number: 1,
@@ -108,9 +110,9 @@ fn measure_of(
         progress: &AtomicU64::new(0),
         observer: None,
         sides: None,
-        rewrites: false,
     };
-    trial.run(|done| workload.after(info.operations[0].name, &mut *house.session, done))
+    let (state, session) = fixture.lend(&cell).unwrap();
+    trial.run(state, session)
 }
 
 fn open(rate: f64) -> Pace {

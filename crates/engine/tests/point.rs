@@ -11,8 +11,9 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{ErrorKind, Result};
-use kurabe_engine::plan::{Target, cells};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
 /// Acknowledges changes and does not make them.
@@ -92,8 +93,8 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     }
     let facts = driver.describe().unwrap();
     let targets = [Target::new(url, driver, facts)];
-    let cells = cells(experiment, &spec, &targets).unwrap();
-    Runner::new(experiment, &spec, "point", &targets, &cells).trials().unwrap()
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    Runner::new(&plan, "point", &targets).trials().unwrap()
 }
 
 #[test]

@@ -83,10 +83,11 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     let experiment = kurabe_experiments::registry::find("connect").unwrap();
     let info = experiment.info();
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
-    let workload = experiment.workload(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let workload = (cell.make)();
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();
-    workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
+    let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
     let counts = Arc::new(Counts::default());
     counts.lost_at.store(lost_at, Ordering::Relaxed);
     counts.panics.store(panics, Ordering::Relaxed);
@@ -95,6 +96,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),
+        cell: &cell,
         workload: &*workload,
         operation: &info.operations[0],
         number: 1,
@@ -103,11 +105,10 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         seed: 7,
         observer: None,
         sides: None,
-        rewrites: false,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };
-    (trial.run(|_| Ok(kurabe_core::verification::Verification::default())), counts)
+    (trial.run(&state, &mut *session), counts)
 }
 
 #[test]

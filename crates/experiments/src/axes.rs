@@ -2,6 +2,7 @@
 
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::planned::{Connections, LoopPolicy};
 
 /// Clients at work at the same time.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
@@ -37,18 +38,14 @@ pub(crate) const CONNECTION: AxisInfo = AxisInfo {
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
     AxisInfo { help: "how long a connection lives, to the database or to the application", ..CONNECTION };
 
-/// How many clients a cell has.
+/// How many clients a cell has, each with a connection that it keeps or with one for each request.
 ///
 /// # Errors
-/// Where the cell lacks the axis: a defect of the experiment.
-pub(crate) fn clients(cell: &Cell) -> Result<usize> {
-    Ok(cell.number(CLIENTS.name)? as usize)
-}
-
-/// Whether each transaction of a cell has a connection of its own.
-///
-/// # Errors
-/// Where the cell lacks the axis: a defect of the experiment.
-pub(crate) fn connection_per_request(cell: &Cell) -> Result<bool> {
-    Ok(cell.word(CONNECTION.name)? == "per-request")
+/// Where the cell lacks one of the axes: a defect of the experiment.
+pub(crate) fn policy(cell: &Cell) -> Result<LoopPolicy> {
+    let connections = match cell.word(CONNECTION.name)? {
+        "per-request" => Connections::PerRequest,
+        _ => Connections::Kept,
+    };
+    Ok(LoopPolicy::new(cell.number(CLIENTS.name)? as usize, connections))
 }

@@ -4,11 +4,12 @@
 //! Keys are drawn uniformly from all rows, so that nearly every literal makes a text that the server has not seen for as
 //! long as any cache of statements keeps one: each is parsed.
 
-use crate::axes::{CLIENTS, CONNECTION};
+use crate::axes::{self, CLIENTS, CONNECTION};
 use crate::point::PointWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
 pub(crate) struct BindParameters;
@@ -51,9 +52,9 @@ impl Experiment for BindParameters {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let bind = crate::statement::Bind::parse(cell.word("bind")?)?;
-        Ok(Box::new(PointWorkload::reading("bind", bind, cell, dataset)?))
+        Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
     }
 }
 
@@ -62,11 +63,11 @@ mod tests {
     use super::*;
     use kurabe_core::driver::Capability;
 
-    fn demand(bind: &str) -> kurabe_core::experiment::Demand {
+    fn demand(bind: &str) -> kurabe_core::planned::Demand {
         let cell = INFO.baseline(&[("bind", bind)]).unwrap();
-        let workload = BindParameters.workload(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
-        assert_eq!(workload.data(), "kurabe_2_bind");
-        workload.demand()
+        let planned = BindParameters.plan(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
+        assert_eq!(planned.dataset, "kurabe_2_bind");
+        planned.demand
     }
 
     #[test]

@@ -6,13 +6,14 @@
 
 mod via;
 
-use crate::axes::CLIENTS;
-use crate::point::PointWorkload;
+use crate::axes::{self, CLIENTS};
+use crate::point::{NEW, PointWorkload};
 use crate::statement::Bind;
 use crate::via::ViaWorkload;
+use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
-use kurabe_core::{Error, Result};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
 /// The experiment.
 pub(crate) struct ConnectionCost;
@@ -66,20 +67,19 @@ impl Experiment for ConnectionCost {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let mut workload = PointWorkload::reading("connect", Bind::InOne, cell, &dataset)?;
+        let mut policy = axes::policy(cell)?;
         if cell.word("connection")? == "pool" {
-            let size = usize::try_from(cell.number("pool")?)
-                .map_err(|_| Error::usage("--pool: more connections than this machine can count"))?;
-            workload.set_pool(size);
+            policy.connections = Connections::Pool(cell.number("pool")? as usize);
         }
-        workload.serve_new();
-        Ok(Box::new(workload))
+        Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
     }
 
-    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(ViaWorkload::kept(cell, via::ConnectPages::new(cell)?)?))
+    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+        // Clients keep theirs to the application, so that nothing else differs.
+        let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
+        Ok(ViaWorkload::plan(policy, via::ConnectPages::new(cell)?))
     }
 }
 
@@ -87,7 +87,7 @@ impl Experiment for ConnectionCost {
 mod tests {
     use super::*;
 
-    fn workload(connection: &str) -> Box<dyn Workload> {
+    fn planned(connection: &str) -> PlannedCell {
         let cell = Cell::new(INFO.axes.iter().map(|axis| {
             let text = match axis.name {
                 "connection" => connection,
@@ -96,24 +96,21 @@ mod tests {
             };
             (axis.name.to_owned(), axis.parse(text).unwrap())
         }));
-        ConnectionCost.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+        ConnectionCost.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
     }
 
     #[test]
     fn each_way_has_the_connections_that_it_says() {
-        let kept = workload("kept");
-        assert_eq!(
-            (kept.connection_per_request(), kept.pool(), kept.demand().connections),
-            (false, None, 102)
-        );
-        let pool = workload("pool");
-        assert_eq!(
-            (pool.connection_per_request(), pool.pool(), pool.demand().connections),
-            (false, Some(7), 9)
-        );
-        let new = workload("per-request");
-        assert_eq!((new.connection_per_request(), new.pool(), new.demand().connections), (true, None, 102));
-        // A database without statements has connections too.
-        assert!(kept.demand().capabilities.is_empty());
+        let ways = [
+            ("kept", Connections::Kept, 102),
+            ("pool", Connections::Pool(7), 9),
+            ("per-request", Connections::PerRequest, 102),
+        ];
+        for (word, connections, open) in ways {
+            let planned = planned(word);
+            assert_eq!((planned.policy.connections, planned.connections()), (connections, open), "{word}");
+            // A database without statements has connections too.
+            assert!(planned.demand.capabilities.is_empty());
+        }
     }
 }

@@ -3,6 +3,7 @@
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
+use kurabe_core::planned::Demand;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -15,6 +16,22 @@ pub(crate) const PARAMETERS: u64 = 800;
 pub(crate) const REQUEST_BYTES: u64 = 100_000;
 /// Rows that the load commits at once, where the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
+/// The same of records that are added one by one.
+const BATCH: u64 = 200;
+
+/// What a cell needs whose store is a table `(id, data)` of so many small rows.
+pub(crate) fn demand_of_rows(operations: Vec<Operation>, length: u64, records: u64) -> Demand {
+    let row = length + 32;
+    Demand {
+        operations,
+        value_bytes: length,
+        request_bytes: row * REQUEST_ROWS,
+        parameters: 2 * REQUEST_ROWS,
+        loaded_bytes: records * row,
+        client_bytes: 64_000,
+        ..Demand::default()
+    }
+}
 
 /// The value of a field of a row; text and bytes stand in the buffer that its maker was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,6 +152,29 @@ pub(crate) fn fill(
         session.release(prepared)?;
     }
     Ok(())
+}
+
+/// Calls `add` for the records 0 to `records`, many in a transaction where the database has transactions.
+pub(crate) fn in_batches(
+    session: &mut dyn Session,
+    records: u64,
+    mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
+) -> Result<()> {
+    let transaction = match prepare_if_supported(session, &Operation::Begin)? {
+        Some(begin) => Some([begin, session.prepare(&Operation::Commit)?]),
+        None => None,
+    };
+    let mut reply = Reply::new();
+    for first in (0..records).step_by(BATCH as usize) {
+        if let Some([begin, _]) = &transaction {
+            session.execute(begin, &[], &mut reply)?;
+        }
+        (first..records.min(first + BATCH)).try_for_each(|record| add(session, record))?;
+        if let Some([_, commit]) = &transaction {
+            session.execute(commit, &[], &mut reply)?;
+        }
+    }
+    transaction.into_iter().flatten().try_for_each(|prepared| session.release(prepared))
 }
 
 /// Adds rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.

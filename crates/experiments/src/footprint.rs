@@ -8,10 +8,9 @@
 
 use crate::point::PointWorkload;
 use crate::statement::Bind;
-use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{
-    Answer, Dataset, Experiment, ExperimentInfo, Footprint, OperationInfo, Workload,
-};
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// The experiment.
@@ -62,49 +61,47 @@ impl Experiment for ConnectionFootprint {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let connections = cell.number("connections")?;
-        let (clients, footprint) = match cell.word("state")? {
-            "idle" => (1, Footprint::Idle(connections as usize)),
-            "active" => (connections, Footprint::Clients),
+        let connections = cell.number("connections")? as usize;
+        let (clients, idle_connections) = match cell.word("state")? {
+            "idle" => (1, connections),
+            "active" => (connections, 0),
             word => {
                 let why = format!("footprint: no such axis value '{word}'");
                 return Err(Error::new(ErrorKind::Internal, why));
             }
         };
-        let reading = Cell::new([
-            ("clients".to_owned(), AxisValue::Number(clients)),
-            ("connection".to_owned(), AxisValue::Word("kept".to_owned())),
-        ]);
-        let mut workload = PointWorkload::reading("footprint", Bind::Once, &reading, &dataset)?;
-        workload.set_footprint(footprint);
-        Ok(Box::new(workload))
+        let policy = LoopPolicy::new(clients, Connections::Kept);
+        let planned = PointWorkload::plan_reads("footprint", Bind::OnceIfAny, policy, &dataset, &[]);
+        let provision = Provision { restart: true, idle_connections, server_memory: true };
+        Ok(PlannedCell { provision, ..planned })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::axis::AxisValue;
 
-    fn workload(connections: u64, state: &str) -> Box<dyn Workload> {
+    fn planned(connections: u64, state: &str) -> PlannedCell {
         let cell = Cell::new([
             ("connections".to_owned(), AxisValue::Number(connections)),
             ("state".to_owned(), AxisValue::Word(state.to_owned())),
         ]);
-        ConnectionFootprint.workload(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+        ConnectionFootprint.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
     }
 
     #[test]
     fn idle_connections_stand_beside_one_client_and_active_ones_are_the_clients() {
-        let idle = workload(1_000, "idle");
-        assert_eq!((idle.clients(), idle.footprint()), (1, Some(Footprint::Idle(1_000))));
-        assert_eq!(idle.demand().connections, 1_003);
-        let active = workload(1_000, "active");
-        assert_eq!((active.clients(), active.footprint()), (1_000, Some(Footprint::Clients)));
-        assert_eq!(active.demand().connections, 1_002);
+        let idle = planned(1_000, "idle");
+        assert_eq!((idle.policy.clients, idle.provision.idle_connections), (1, 1_000));
+        assert_eq!(idle.connections(), 1_003);
+        let active = planned(1_000, "active");
+        assert_eq!((active.policy.clients, active.provision.idle_connections), (1_000, 0));
+        assert_eq!(active.connections(), 1_002);
         // Databases without statements have connections too; and all cells share their rows.
-        assert!(idle.demand().capabilities.is_empty() && active.demand().capabilities.is_empty());
-        assert_eq!(idle.data(), active.data());
+        assert!(idle.demand.capabilities.is_empty() && active.demand.capabilities.is_empty());
+        assert_eq!(idle.dataset, active.dataset);
     }
 }

@@ -2,22 +2,23 @@
 //! compared with what it must be. Here is what all such experiments share: what is asked before a trial, and how the
 //! application is held to what it acknowledged.
 
-use crate::axes;
 use crate::count::{self, COUNT};
-use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Client, Demand, Done, ExperimentInfo, NeededSetting, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Transaction, Workload,
+};
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, NeededSetting, PlannedCell};
 use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use serde::de::DeserializeOwned;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What the pages of an experiment hold.
 pub(crate) trait Pages: Send + Sync {
     /// What is known of the application's data.
-    type Data: Send + Sync;
-    /// What the clients of a trial were told.
-    type Told: Default + Send;
+    type Data: Send + Sync + 'static;
+    /// What a client was told.
+    type Told: 'static;
 
     fn info(&self) -> &'static ExperimentInfo;
 
@@ -34,29 +35,23 @@ pub(crate) trait Pages: Send + Sync {
     /// What the application says of its data ([`facts`]), and what follows from it.
     fn data(&self, session: &mut dyn Session) -> Result<Self::Data>;
 
+    /// `last`: whether each connection ends with its first request.
     fn transaction(
         &self,
         operation: &str,
         client: Client,
-        trial: Trial<Self>,
+        data: Arc<Self::Data>,
+        last: bool,
     ) -> Result<Box<dyn Transaction>>;
 
-    /// Holds the application, after a trial that wrote, to what it told.
+    /// Holds the application, after a trial that wrote, to what it told each client.
     fn hold(
         &self,
         session: &mut dyn Session,
         data: &Self::Data,
-        told: Self::Told,
+        told: &[&Self::Told],
         added: &Added,
     ) -> Result<Verification>;
-}
-
-/// What a transaction of a trial is given.
-pub(crate) struct Trial<P: Pages + ?Sized> {
-    pub(crate) data: Arc<P::Data>,
-    pub(crate) told: Arc<Mutex<P::Told>>,
-    /// Whether each connection ends with its first request.
-    pub(crate) last: bool,
 }
 
 /// Rows that a trial's clients were told were added.
@@ -106,41 +101,35 @@ pub(crate) fn facts<F: DeserializeOwned>(
         .map_err(|error| Error::mismatch(format!("the application does not say {what}: {error}")))
 }
 
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A cell of an experiment through an application.
 pub(crate) struct ViaWorkload<P: Pages> {
-    clients: usize,
-    connection_per_request: bool,
     pages: P,
-    /// What the present trial found when it began.
-    found: Mutex<Option<Found<P>>>,
-    told: Arc<Mutex<P::Told>>,
+    /// Whether each connection ends with its first request.
+    last: bool,
 }
 
-struct Found<P: Pages> {
-    data: Arc<P::Data>,
+/// What the present trial found when it began.
+struct Found<D> {
+    data: Arc<D>,
     counted: Option<u64>,
 }
 
-impl<P: Pages> ViaWorkload<P> {
-    /// The cell says whether clients keep their connections to the application.
-    pub(crate) fn new(cell: &Cell, pages: P) -> Result<Self> {
-        let connection_per_request = axes::connection_per_request(cell)?;
-        Ok(Self { connection_per_request, ..Self::kept(cell, pages)? })
-    }
-
-    /// Clients keep them.
-    pub(crate) fn kept(cell: &Cell, pages: P) -> Result<Self> {
-        Ok(Self {
-            clients: axes::clients(cell)?,
-            connection_per_request: false,
-            pages,
-            found: Mutex::new(None),
-            told: Arc::default(),
-        })
+impl<P: Pages + 'static> ViaWorkload<P> {
+    pub(crate) fn plan(policy: LoopPolicy, pages: P) -> PlannedCell {
+        let info = pages.info();
+        let served = NeededSetting {
+            name: format!("/{}", info.name),
+            value: "served".to_owned(),
+            remedy: format!("if it is kurabe app, start it with --experiment {}", info.name),
+        };
+        let demand = Demand {
+            client_bytes: pages.client_bytes(),
+            settings: [vec![served], pages.settings()].concat(),
+            ..Demand::default()
+        };
+        let stored_bytes = pages.stored_bytes();
+        let last = policy.connections == Connections::PerRequest;
+        PlannedCell { stored_bytes, ..PlannedCell::new(info.name, demand, policy, Self { pages, last }) }
     }
 
     fn writes(&self, operation: &str) -> bool {
@@ -148,76 +137,50 @@ impl<P: Pages> ViaWorkload<P> {
     }
 }
 
-impl<P: Pages> Workload for ViaWorkload<P> {
-    fn demand(&self) -> Demand {
-        let info = self.pages.info();
-        let served = NeededSetting {
-            name: format!("/{}", info.name),
-            value: "served".to_owned(),
-            remedy: format!("if it is kurabe app, start it with --experiment {}", info.name),
-        };
-        Demand {
-            connections: self.clients as u64 + 1,
-            client_bytes: self.pages.client_bytes(),
-            settings: [vec![served], self.pages.settings()].concat(),
-            ..Demand::default()
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        self.connection_per_request
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        self.pages.stored_bytes()
-    }
-
-    fn data(&self) -> String {
-        self.pages.info().name.to_owned()
-    }
-
+impl<P: Pages + 'static> Workload for ViaWorkload<P> {
     /// The application loaded its data itself.
-    fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
+    fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<DatasetState> {
+        Ok(DatasetState::default())
     }
 
     fn before(
         &self,
         operation: &str,
+        state: &mut DatasetState,
         _namespace: &mut dyn Namespace,
         session: &mut dyn Session,
     ) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
             if self.writes(operation) { count::ask(session, &page(self.pages.info(), COUNT))? } else { None };
-        *lock(&self.found) = Some(Found { data, counted });
-        *lock(&self.told) = P::Told::default();
+        *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
 
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
-        let found = lock(&self.found);
-        let data = Arc::clone(&found.as_ref().ok_or_else(not_asked)?.data);
-        let trial = Trial { data, told: Arc::clone(&self.told), last: self.connection_per_request };
-        self.pages.transaction(operation, client, trial)
+    fn transaction(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
+        let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
+        self.pages.transaction(operation, client, data, self.last)
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn after(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
         if !self.writes(operation) {
-            return Ok(Verification::default());
+            return Ok(Checked::default());
         }
-        let Found { data, counted } = lock(&self.found).take().ok_or_else(not_asked)?;
-        let told = std::mem::take(&mut *lock(&self.told));
-        let rows = done.iter().map(|done| done.rows_written).sum();
-        let added = Added { rows, before: counted, page: page(self.pages.info(), COUNT) };
-        self.pages.hold(session, &data, told, &added)
+        let Found { data, counted } = state.get::<Found<P::Data>>()?;
+        let rows = clients.iter().map(|client| client.rows_written).sum();
+        let added = Added { rows, before: *counted, page: page(self.pages.info(), COUNT) };
+        let told = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Told>>>()?;
+        self.pages.hold(session, data, &told, &added).map(Checked::from)
     }
-}
-
-fn not_asked() -> Error {
-    Error::new(ErrorKind::Internal, "the application was not asked yet")
 }

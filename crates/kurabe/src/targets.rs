@@ -5,15 +5,15 @@ use crate::output::Output;
 use crate::signals;
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::Experiment;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
-use kurabe_core::run::{RunSpec, TargetRecord};
+use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
-use kurabe_engine::plan::{self, Renew, Target};
+use kurabe_engine::plan::Plan;
 use kurabe_engine::sides::Sides;
+use kurabe_engine::target::{Restart, Target};
 use kurabe_experiments::cache::{self, CacheWish};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
@@ -59,16 +59,18 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// What a run of this spec wishes. `cache` is the cache as given, password and all.
-    pub(crate) fn of(experiment: &dyn Experiment, spec: &RunSpec, cache: Option<&str>) -> Result<Self> {
-        let caches = if experiment.info().name == cache::NAME { cache::wishes(spec) } else { Vec::new() };
-        Ok(Self {
+    /// What a run wishes. `cache` is the cache as given, password and all.
+    pub(crate) fn of(plan: &Plan, cache: Option<&str>) -> Self {
+        let spec = &plan.spec;
+        let caches =
+            if plan.experiment.info().name == cache::NAME { cache::wishes(spec) } else { Vec::new() };
+        Self {
             durability: spec.durability,
-            connections: plan::connections(experiment, spec)?,
+            connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches,
             sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
-        })
+        }
     }
 }
 
@@ -144,12 +146,12 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
     }
     for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
         signals::check()?;
-        let mut renew = None;
+        let mut restart = None;
         let reached = if url.scheme == UP {
             signals::wait_for(format!("a throwaway {} to start", url.path));
             let start = || up(&url, durability, connections, output);
             let server = Arc::new(apart(wish.sides.as_ref(), start)?);
-            renew = Some(renewal(&server));
+            restart = Some(restarting(&server));
             let mut reached = TargetUrl::parse(server.url())?;
             reached.options.extend(driver_options(&url));
             opened.servers.push(server);
@@ -182,7 +184,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, refused, renew });
+        opened.targets.push(Target { name, driver, facts, claims, refused, restart });
     }
     Ok(opened)
 }
@@ -217,6 +219,20 @@ pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> 
         return Err(Error::new(ErrorKind::Server, why));
     }
     Ok((driver, facts, refused))
+}
+
+/// Which of the targets are applications. None is opened for it.
+///
+/// # Errors
+/// Where one cannot be read.
+pub(crate) fn applications(urls: &[String]) -> Result<Vec<bool>> {
+    let is_application = |text: &String| {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        // What is started here is a database.
+        Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
+    };
+    urls.iter().map(is_application).collect()
 }
 
 /// Refuses unknown schemes before any server is started.
@@ -295,8 +311,8 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
         .hint(format!("there are: {}", caches.join(", "))))
 }
 
-/// How a throwaway server is started anew.
-fn renewal(server: &Arc<Server>) -> Renew {
+/// How a throwaway server is restarted.
+fn restarting(server: &Arc<Server>) -> Restart {
     let server = Arc::clone(server);
     Box::new(move || server.restart().map_err(|error| not_started(&error)))
 }

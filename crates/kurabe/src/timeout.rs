@@ -2,10 +2,8 @@
 
 use clap::{Arg, ArgMatches};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::Experiment;
-use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result, units};
-use kurabe_engine::plan;
+use kurabe_engine::plan::Plan;
 use std::time::Duration;
 
 /// Where nothing is said.
@@ -50,11 +48,7 @@ pub(crate) fn of(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Holds for every connection of a run, whose answers may be as large as its cells ask for.
-///
-/// # Errors
-/// As for [`plan::largest_answer`].
-pub(crate) fn of_run(experiment: &dyn Experiment, spec: &RunSpec) -> Result<()> {
-    let timeout = spec.timeout_ns.map_or(DEFAULT, Duration::from_nanos);
-    ConnectOptions { timeout, largest_answer: plan::largest_answer(experiment, spec)? }.make_default();
-    Ok(())
+pub(crate) fn of_run(plan: &Plan) {
+    let timeout = plan.spec.timeout_ns.map_or(DEFAULT, Duration::from_nanos);
+    ConnectOptions { timeout, largest_answer: plan.largest_answer() }.make_default();
 }

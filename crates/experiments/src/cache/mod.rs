@@ -14,7 +14,8 @@ mod workload;
 use crate::axes::CLIENTS;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::RunSpec;
 
 /// The experiment.
@@ -93,9 +94,8 @@ impl Experiment for CacheAside {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        Ok(Box::new(workload::CacheWorkload::new(cell, &dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        workload::CacheWorkload::plan(cell, dataset)
     }
 }
 

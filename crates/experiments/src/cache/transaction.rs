@@ -6,11 +6,11 @@ use super::versions::Versions;
 use crate::defect::no_session;
 use crate::ident::Ident;
 use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::experiment::{Client, Notes, Transaction};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::Rng;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a write does to the copy in the cache.
@@ -83,23 +83,28 @@ impl Tally {
     }
 }
 
+/// What a client met while it warmed up, and afterwards.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met {
+    pub(super) warmup: Tally,
+    pub(super) measured: Tally,
+}
+
+impl Met {
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.warmup.merge(&other.warmup);
+        self.measured.merge(&other.measured);
+    }
+}
+
 /// What all clients of a cell share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) popularity: Arc<Popularity>,
-    pub(super) versions: Mutex<Arc<Versions>>,
     pub(super) after_write: AfterWrite,
     /// Of a hundred requests, so many are writes.
     pub(super) writes: u64,
-    /// What clients that have ended met, while they warmed up and afterwards.
-    pub(super) tallies: Mutex<(Tally, Tally)>,
-}
-
-impl Shared {
-    pub(super) fn versions(&self) -> Arc<Versions> {
-        Arc::clone(&self.versions.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// The statements of a connection.
@@ -143,15 +148,14 @@ pub(super) struct Visitor {
     reply: Reply,
     /// Of requests whose answer says nothing that is compared.
     aside: Reply,
-    warmup: Tally,
-    tally: Tally,
+    met: Met,
 }
 
 impl Visitor {
-    pub(super) fn new(shared: &Arc<Shared>, client: Client) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, versions: &Arc<Versions>, client: Client) -> Self {
         Self {
             shared: Arc::clone(shared),
-            versions: shared.versions(),
+            versions: Arc::clone(versions),
             own: (shared.writes > 0).then(|| shared.popularity.owned(client.index, client.count)),
             statements: None,
             rng: Rng::new(client.seed),
@@ -161,8 +165,7 @@ impl Visitor {
             data: Vec::new(),
             reply: Reply::new(),
             aside: Reply::new(),
-            warmup: Tally::default(),
-            tally: Tally::default(),
+            met: Met::default(),
         }
     }
 
@@ -174,7 +177,7 @@ impl Visitor {
         if let Some(copies) = &statements.cached {
             session.execute(&copies.get, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
-                self.tally.hit.add(began.elapsed());
+                self.met.measured.hit.add(began.elapsed());
                 return Ok(());
             }
         }
@@ -185,10 +188,10 @@ impl Visitor {
             if let Some((version, data)) = parts(&self.reply) {
                 let row = [key[0], Value::Int(version), Value::Bytes(data)];
                 let taken = taken(session.execute(&copies.put, &row, &mut self.aside))?;
-                self.tally.refused += u64::from(!taken);
+                self.met.measured.refused += u64::from(!taken);
             }
         }
-        self.tally.miss.add(began.elapsed());
+        self.met.measured.miss.add(began.elapsed());
         Ok(())
     }
 
@@ -197,18 +200,18 @@ impl Visitor {
         let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
         let began = Instant::now();
         session.execute(&statements.update, &[number, data, key], &mut self.reply)?;
-        self.tally.change.add(began.elapsed());
+        self.met.measured.change.add(began.elapsed());
         let Some(copies) = &statements.cached else { return Ok(()) };
         let began = Instant::now();
         match self.shared.after_write {
             AfterWrite::Invalidate => session.execute(&copies.delete, &[key], &mut self.aside)?,
             AfterWrite::Replace => {
                 let done = session.execute(&copies.put, &[key, number, data], &mut self.aside);
-                self.tally.refused += u64::from(!taken(done)?);
+                self.met.measured.refused += u64::from(!taken(done)?);
             }
             AfterWrite::Nothing => return Ok(()),
         }
-        self.tally.after.add(began.elapsed());
+        self.met.measured.after.add(began.elapsed());
         Ok(())
     }
 }
@@ -231,7 +234,7 @@ impl Transaction for Visitor {
     }
 
     fn warmed_up(&mut self) {
-        self.warmup = std::mem::take(&mut self.tally);
+        self.met.warmup = std::mem::take(&mut self.met.measured);
     }
 
     fn draw(&mut self) {
@@ -279,8 +282,8 @@ impl Transaction for Visitor {
                         "the store gave version {version} of record {record} after it had acknowledged {floor}"
                     )));
                 }
-                self.tally.reads += 1;
-                self.tally.stale += u64::from(stale);
+                self.met.measured.reads += 1;
+                self.met.measured.stale += u64::from(stale);
                 Ok(())
             }
             Request::Write { version } if self.reply.affected() != 1 => {
@@ -294,14 +297,10 @@ impl Transaction for Visitor {
     }
 
     fn rows_written(&self) -> u64 {
-        self.warmup.change.times + self.tally.change.times
+        self.met.warmup.change.times + self.met.measured.change.times
     }
-}
 
-impl Drop for Visitor {
-    fn drop(&mut self) {
-        let mut all = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        all.0.merge(&self.warmup);
-        all.1.merge(&self.tally);
+    fn notes(&mut self) -> Option<Notes> {
+        Some(Box::new(self.met))
     }
 }

@@ -4,9 +4,7 @@
 //! from trial to trial of a run: the store keeps them.
 
 use kurabe_core::{Error, Result};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The versions of all records of a store.
 #[derive(Debug)]
@@ -15,24 +13,10 @@ pub(super) struct Versions {
     records: Vec<(AtomicU64, AtomicU64)>,
 }
 
-/// Those of the stores that this process has filled: a workload is made anew for each trial.
-static STORES: Mutex<Option<HashMap<String, Arc<Versions>>>> = Mutex::new(None);
-
 impl Versions {
-    /// The versions of a store that is filled anew: each record has its first.
-    pub(super) fn begin(store: &str, records: usize) -> Arc<Self> {
-        let fresh = Arc::new(Self { records: (0..records).map(|_| Default::default()).collect() });
-        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.get_or_insert_default().insert(store.to_owned(), Arc::clone(&fresh));
-        fresh
-    }
-
-    /// Those of a store that was filled; all first ones where none was.
-    pub(super) fn of(store: &str, records: usize) -> Arc<Self> {
-        let stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = stores.as_ref().and_then(|stores| stores.get(store)).map(Arc::clone);
-        drop(stores);
-        known.filter(|known| known.records.len() == records).unwrap_or_else(|| Self::begin(store, records))
+    /// The versions of a store that was filled: each record has its first.
+    pub(super) fn new(records: usize) -> Self {
+        Self { records: (0..records).map(|_| Default::default()).collect() }
     }
 
     /// The next version of a record: only the client whose record it is asks.
@@ -73,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_before_a_read_began_makes_older_versions_stale_and_unknown_ones_wrong() {
-        let versions = Versions::begin("a test of versions", 3);
+        let versions = Versions::new(3);
         assert_eq!(versions.next(1), 1);
         // Begun and not acknowledged: both are right.
         let floor = versions.acknowledged(1);
@@ -84,7 +68,5 @@ mod tests {
         for wrong in [2, -1, i64::MAX] {
             assert!(versions.is_stale(1, floor, wrong).is_err(), "{wrong}");
         }
-        assert_eq!(Versions::of("a test of versions", 3).acknowledged(1), 1);
-        assert_eq!(Versions::begin("a test of versions", 3).acknowledged(1), 0);
     }
 }

@@ -2,31 +2,29 @@
 
 use super::popularity::Popularity;
 use super::store::{self, Store};
-use super::transaction::{AfterWrite, Shared, Tally, Visitor, taken};
+use super::transaction::{AfterWrite, Met, Shared, Tally, Visitor, taken};
 use super::versions::Versions;
 use super::{NAME, REQUEST, cache_name};
 use crate::defect::no_operation;
-use crate::fill::count;
+use crate::fill::{self, count};
 use crate::readback;
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{CacheCounters, Namespace, Session};
-use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
 use kurabe_core::figure::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
     STALE_SHARE, Unit,
 };
-use kurabe_core::operation::Operation;
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Rows that the load commits at once, where the database has transactions.
-const LOAD_BATCH: usize = 200;
 /// Values that are put into the cache before the answers are awaited.
 const TOGETHER: usize = 50;
 /// Before a trial every record is put into the cache once, and then so many times as many as they are popular: a cache that
@@ -39,15 +37,17 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 pub(super) struct CacheWorkload {
     shared: Arc<Shared>,
-    data: String,
-    clients: usize,
-    /// The version of each record and the cache's own counters before the trial, and what a trial found.
-    before: Mutex<(Vec<u64>, Option<CacheCounters>)>,
-    figures: Mutex<Vec<Figure>>,
+}
+
+/// What is known of the records of a store.
+struct State {
+    versions: Arc<Versions>,
+    /// The version of each record and the cache's own counters before the trial.
+    before: (Vec<u64>, Option<CacheCounters>),
 }
 
 impl CacheWorkload {
-    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
+    pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let internal = |why: String| Error::new(ErrorKind::Internal, why);
         let payload = cell.number("payload")?;
         let records = dataset.records.unwrap_or(super::RECORDS);
@@ -73,33 +73,42 @@ impl CacheWorkload {
             return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
         }
         let data = format!("kurabe_{}_aside_{payload}", dataset.slot);
-        let exponent = cell.number("skew")? as f64 / 100.0;
-        let shared = Shared {
-            store: Store::new(&data, cache.as_deref(), dataset.seed, records as usize, payload as usize),
-            popularity: Popularity::new(dataset.seed, records, exponent),
-            versions: Mutex::new(Versions::of(&data, records as usize)),
-            after_write,
-            writes,
-            tallies: Mutex::default(),
+        let store = Store::new(&data, cache.as_deref(), dataset.seed, records as usize, payload as usize);
+        let mut operations =
+            vec![store::get(&store.stored), store::update(&store.stored), store::insert(&store.stored)];
+        if let Some(cached) = &store.cached {
+            operations.extend([store::get(cached), store::put(cached), store::delete(cached)]);
+        }
+        let demand = Demand {
+            operations,
+            value_bytes: payload,
+            request_bytes: payload + 256,
+            parameters: 3,
+            loaded_bytes: u64::from(records) * payload,
+            client_bytes: 4 * payload + 64_000,
+            ..Demand::default()
         };
-        Ok(Self {
-            shared: Arc::new(shared),
-            data,
-            clients: clients as usize,
-            before: Mutex::default(),
-            figures: Mutex::default(),
-        })
+        let exponent = cell.number("skew")? as f64 / 100.0;
+        let popularity = Popularity::new(dataset.seed, records, exponent);
+        let shared = Arc::new(Shared { store, popularity, after_write, writes });
+        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
+        let planned = PlannedCell::new(data, demand, policy, Self { shared });
+        Ok(PlannedCell { stored_bytes: Some(payload), ..planned })
     }
 
     /// Puts records into the cache as requests would have left them there.
-    fn fill_cache(&self, session: &mut dyn Session, cached: &Arc<Collection>) -> Result<()> {
+    fn fill_cache(
+        &self,
+        session: &mut dyn Session,
+        cached: &Arc<Collection>,
+        versions: &Versions,
+    ) -> Result<()> {
         let store = &self.shared.store;
         let mut rng = Rng::new(mix(store.seed, 0x6669_6c6c));
         let mut order: Vec<usize> = (0..store.records).collect();
         rng.shuffle(&mut order);
         order.extend((0..FILL_AGAIN * store.records).map(|_| self.shared.popularity.draw(&mut rng)));
         let put = session.prepare(&store::put(cached))?;
-        let versions = self.shared.versions();
         let mut data = vec![Vec::new(); TOGETHER];
         let mut replies: Vec<Reply> = (0..TOGETHER).map(|_| Reply::new()).collect();
         for records in order.chunks(TOGETHER) {
@@ -145,8 +154,13 @@ impl CacheWorkload {
 
     /// Holds the store to the number of its records, and these of them to the version that was acknowledged last. Gives how
     /// many these were.
-    fn check_store(&self, session: &mut dyn Session, records: impl Iterator<Item = usize>) -> Result<u64> {
-        let (store, versions) = (&self.shared.store, self.shared.versions());
+    fn check_store(
+        &self,
+        session: &mut dyn Session,
+        versions: &Versions,
+        records: impl Iterator<Item = usize>,
+    ) -> Result<u64> {
+        let store = &self.shared.store;
         if let Some(counted) = count(session, &store.stored)?
             && counted != store.records as u64
         {
@@ -213,138 +227,90 @@ impl CacheWorkload {
 }
 
 impl Workload for CacheWorkload {
-    fn demand(&self) -> Demand {
-        let store = &self.shared.store;
-        let mut operations =
-            vec![store::get(&store.stored), store::update(&store.stored), store::insert(&store.stored)];
-        if let Some(cached) = &store.cached {
-            operations.extend([store::get(cached), store::put(cached), store::delete(cached)]);
-        }
-        let payload = store.content.length() as u64;
-        Demand {
-            operations,
-            value_bytes: payload,
-            request_bytes: payload + 256,
-            parameters: 3,
-            connections: self.clients as u64 + 2,
-            loaded_bytes: store.records as u64 * payload,
-            client_bytes: 4 * payload + 64_000,
-            ..Demand::default()
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        false
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        Some(self.shared.store.content.length() as u64)
-    }
-
-    fn data(&self) -> String {
-        self.data.clone()
-    }
-
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let store = &self.shared.store;
         namespace.create(&store.stored)?;
-        let fresh = Versions::begin(&self.data, store.records);
-        *self.shared.versions.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
-        let batch = match session.prepare(&Operation::Begin) {
-            Ok(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
-            Err(error) if error.kind() == ErrorKind::Unsupported => None,
-            Err(error) => return Err(error),
-        };
         let insert = session.prepare(&store::insert(&store.stored))?;
         let (mut reply, mut data) = (Reply::new(), Vec::new());
-        for record in 0..store.records {
-            if let Some((begin, _)) = &batch
-                && record % LOAD_BATCH == 0
-            {
-                session.execute(begin, &[], &mut reply)?;
-            }
-            store.content.write(record as u64, 0, &mut data);
-            let id = store.ident(record);
+        fill::in_batches(session, store.records as u64, |session, record| {
+            store.content.write(record, 0, &mut data);
+            let id = store.ident(record as usize);
             let row = [Value::Text(id.as_str()), Value::Int(0), Value::Bytes(&data)];
             session.execute(&insert, &row, &mut reply)?;
-            if reply.affected() != 1 {
-                return Err(Error::mismatch(format!(
-                    "a record was added and the server acknowledged {}",
-                    reply.affected()
-                )));
+            if reply.affected() == 1 {
+                return Ok(());
             }
-            if let Some((_, commit)) = &batch
-                && (record % LOAD_BATCH == LOAD_BATCH - 1 || record + 1 == store.records)
-            {
-                session.execute(commit, &[], &mut reply)?;
-            }
-        }
-        let prepared = batch.into_iter().flat_map(|(begin, commit)| [begin, commit]).chain([insert]);
-        for prepared in prepared {
-            session.release(prepared)?;
-        }
+            let said = reply.affected();
+            Err(Error::mismatch(format!("a record was added and the server acknowledged {said}")))
+        })?;
+        session.release(insert)?;
         namespace.analyse(&store.stored)?;
-        self.check_store(session, 0..store.records).map(drop).map_err(|error| error.context("after loading"))
-    }
-
-    fn can_interleave(&self) -> bool {
-        false
+        let versions = Arc::new(Versions::new(store.records));
+        self.check_store(session, &versions, 0..store.records)
+            .map_err(|error| error.context("after loading"))?;
+        Ok(DatasetState::new(State { versions, before: (Vec::new(), None) }))
     }
 
     fn before(
         &self,
         _operation: &str,
+        state: &mut DatasetState,
         namespace: &mut dyn Namespace,
         session: &mut dyn Session,
     ) -> Result<()> {
-        *self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner) =
-            (Tally::default(), Tally::default());
+        let state = state.get_mut::<State>()?;
+        let versions = &state.versions;
         if let Some(cached) = &self.shared.store.cached {
             // Whatever other cells left there has other keys from now on.
             namespace.create(cached)?;
-            self.fill_cache(session, cached).map_err(|error| error.context("filling the cache"))?;
+            self.fill_cache(session, cached, versions).map_err(|error| error.context("filling the cache"))?;
         }
-        let versions = self.shared.versions();
-        let versions = (0..self.shared.store.records).map(|record| versions.acknowledged(record)).collect();
-        let counters = self.counters(session)?;
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = (versions, counters);
+        let acknowledged =
+            (0..self.shared.store.records).map(|record| versions.acknowledged(record)).collect();
+        state.before = (acknowledged, self.counters(session)?);
         Ok(())
     }
 
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+    fn transaction(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
         if operation != REQUEST {
             return Err(no_operation(NAME, operation));
         }
-        Ok(Box::new(Visitor::new(&self.shared, client)))
+        let state = state.get::<State>()?;
+        Ok(Box::new(Visitor::new(&self.shared, &state.versions, client)))
     }
 
-    fn after(&self, _operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn after(
+        &self,
+        _operation: &str,
+        state: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
         let now = self.counters(session)?;
-        let (first, before) =
-            std::mem::take(&mut *self.before.lock().unwrap_or_else(PoisonError::into_inner));
-        let (warmup, tally) = *self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let completed: u64 = done.iter().map(|done| done.completed).sum();
-        let reads = warmup.reads + tally.reads;
-        let writes = warmup.change.times + tally.change.times;
+        let State { versions, before: (first, before) } = state.get()?;
+        let mut met = Met::default();
+        for client in clients {
+            met.merge(client.notes::<Met>()?);
+        }
+        let Met { warmup, measured } = met;
+        let completed: u64 = clients.iter().map(|client| client.completed).sum();
+        let reads = warmup.reads + measured.reads;
+        let writes = warmup.change.times + measured.change.times;
         if reads + writes != completed {
             return Err(Error::mismatch(format!(
                 "{completed} requests were made, and {reads} reads and {writes} writes were seen"
             )));
         }
-        let versions = self.shared.versions();
-        let changed = (0..).zip(first).filter(|(record, first)| versions.acknowledged(*record) != *first);
-        let read_back = self.check_store(session, changed.map(|(record, _)| record))?;
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) =
-            self.trial_figures(&warmup, &tally, before.zip(now));
+        let changed = (0..).zip(first).filter(|(record, first)| versions.acknowledged(*record) != **first);
+        let read_back = self.check_store(session, versions, changed.map(|(record, _)| record))?;
+        let figures = self.trial_figures(&warmup, &measured, (*before).zip(now));
         // Popular records are changed several times.
-        Ok(Verification { answers: reads, writes, records: read_back, counted: 0, read_back })
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let verification = Verification { answers: reads, writes, records: read_back, counted: 0, read_back };
+        Ok(Checked { verification, figures })
     }
 }

@@ -5,15 +5,17 @@ use super::INFO;
 use crate::answer;
 use crate::content::Content;
 use crate::point::{LENGTH, LOADED, NEW, READ, content};
-use crate::via::{Added, Pages, Trial, facts};
+use crate::via::{Added, Pages, facts};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, NeededSetting, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::planned::NeededSetting;
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use serde::Deserialize;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// What the application says of its rows on `/connect`.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -87,21 +89,23 @@ impl Pages for ConnectPages {
         &self,
         _operation: &str,
         client: Client,
-        trial: Trial<Self>,
+        data: Arc<Data>,
+        last: bool,
     ) -> Result<Box<dyn Transaction>> {
         let (rng, body) = (Rng::new(client.seed), Vec::new());
-        Ok(Box::new(Read { trial, of: self.page, path: String::new(), body, rng, key: 0 }))
+        Ok(Box::new(Read { data, last, of: self.page, path: String::new(), body, rng, key: 0 }))
     }
 
     /// None of its operations writes.
-    fn hold(&self, _: &mut dyn Session, _: &Data, (): (), _: &Added) -> Result<Verification> {
+    fn hold(&self, _: &mut dyn Session, _: &Data, _: &[&()], _: &Added) -> Result<Verification> {
         Ok(Verification::default())
     }
 }
 
 /// Has the application read rows drawn uniformly from all.
 struct Read {
-    trial: Trial<ConnectPages>,
+    data: Arc<Data>,
+    last: bool,
     of: &'static str,
     path: String,
     body: Vec<u8>,
@@ -115,19 +119,19 @@ impl Transaction for Read {
     }
 
     fn draw(&mut self) {
-        self.key = 1 + self.rng.below(self.trial.data.records);
+        self.key = 1 + self.rng.below(self.data.records);
         self.path.clear();
         // Writing to memory does not fail.
         let _ = write!(self.path, "/{}/{}?key={}", INFO.name, self.of, self.key);
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        session.ask(&self.path, self.trial.last, &mut self.body)
+        session.ask(&self.path, self.last, &mut self.body)
     }
 
     fn check(&mut self) -> Result<()> {
         let (key, data) = answer::read(&self.path, &self.body, Some(self.key))?;
-        self.trial.data.content.check(key, LOADED, data)
+        self.data.content.check(key, LOADED, data)
     }
 }
 

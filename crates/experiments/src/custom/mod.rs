@@ -31,7 +31,8 @@ use declared::Declared;
 use known::Known;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::custom::{CustomWorkload, Language};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,8 +73,8 @@ impl Experiment for CustomExperiment {
         self.info
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::CustomCell::new(&self.declared, cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        workload::CustomCell::plan(&self.declared, cell, dataset)
     }
 }
 

@@ -7,17 +7,16 @@ use super::rows::template;
 use super::slot::{Slot, Values, parameter};
 use super::statement::{Asked, Statement, ask, count, same};
 use super::types::TypeTimes;
-use super::workload::Shared;
+use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
 use crate::parameters::recycle;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::experiment::{Client, Notes, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After so many repeats one after the other an error is final.
@@ -50,7 +49,7 @@ struct State {
     begun: Vec<Vec<(usize, Slot)>>,
     /// Whether a transaction of the database is open.
     open: bool,
-    times: TypeTimes,
+    seen: Seen,
     retries: u64,
     parameters: Vec<Value<'static>>,
     program: usize,
@@ -58,7 +57,6 @@ struct State {
     failed: Option<Error>,
     /// The steps of this transaction that asked something.
     ran: Vec<usize>,
-    tally: Vec<i64>,
     written: u64,
 }
 
@@ -128,7 +126,7 @@ impl CustomTransaction {
             rollback,
             begun,
             open: false,
-            times: TypeTimes::new(&declared.programs),
+            seen: Seen { tally: vec![0; shared.homes.len()], times: TypeTimes::new(&declared.programs) },
             retries: 0,
             parameters: Vec::new(),
             program: 0,
@@ -137,7 +135,6 @@ impl CustomTransaction {
             ran: Vec::with_capacity(
                 declared.programs.iter().map(|program| program.steps.len()).max().unwrap_or(0),
             ),
-            tally: vec![0; shared.homes.len()],
             written: 0,
         };
         Self { shared: Arc::clone(shared), once, state }
@@ -155,16 +152,6 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
         }
     }
     contents
-}
-
-impl Drop for CustomTransaction {
-    /// What came and went is told once, when the client has ended: a counter that all share would be in their way.
-    fn drop(&mut self) {
-        for (all, own) in self.shared.tally.iter().zip(&self.state.tally) {
-            all.fetch_add(*own, Ordering::Relaxed);
-        }
-        self.state.times.add_to(&self.shared.times);
-    }
 }
 
 impl Transaction for CustomTransaction {
@@ -213,20 +200,20 @@ impl Transaction for CustomTransaction {
             return Err(error);
         }
         let program = &self.shared.declared.programs[self.state.program];
-        let began = self.state.times.is_kept().then(Instant::now);
+        let began = self.state.seen.times.is_kept().then(Instant::now);
         if program.retry.is_empty() {
             self.state.run(program, self.once, session)?;
         } else {
             self.state.run_again(program, self.once, session)?;
         }
         if let Some(began) = began {
-            self.state.times.record(self.state.program, began.elapsed());
+            self.state.seen.times.record(self.state.program, began.elapsed());
         }
         Ok(())
     }
 
     fn warmed_up(&mut self) {
-        self.state.times.clear();
+        self.state.seen.times.clear();
     }
 
     #[inline]
@@ -237,6 +224,10 @@ impl Transaction for CustomTransaction {
 
     fn rows_written(&self) -> u64 {
         self.state.written
+    }
+
+    fn notes(&mut self) -> Option<Notes> {
+        Some(Box::new(self.state.seen.clone()))
     }
 
     fn retries(&self) -> u64 {
@@ -389,7 +380,7 @@ impl State {
             if execute.request.writes() {
                 self.written += reply.affected();
             }
-            count(execute, reply, &mut self.tally, 1);
+            count(execute, reply, &mut self.seen.tally, 1);
             match execute.request {
                 Request::Begin => begun = number,
                 // What was done since then never was.
@@ -398,7 +389,7 @@ impl State {
                         if let (Some(Step::Execute(execute)), Some(Some(statement))) =
                             (program.steps.get(*step), self.statements[self.program].get(*step))
                         {
-                            count(execute, &statement.reply, &mut self.tally, -1);
+                            count(execute, &statement.reply, &mut self.seen.tally, -1);
                         }
                     }
                 }

@@ -3,7 +3,6 @@
 use super::declared::Program;
 use kurabe_core::figure::{Figure, Unit};
 use kurabe_stats::Histogram;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The service times of each transaction type, in the order of the file; none where there is one type only.
@@ -31,12 +30,9 @@ impl TypeTimes {
         self.0.iter_mut().for_each(Histogram::clear);
     }
 
-    /// Adds these to the times of all clients.
-    pub(super) fn add_to(&self, all: &Mutex<Self>) {
-        if self.is_kept() {
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.0.iter_mut().zip(&self.0).for_each(|(all, own)| all.merge(own));
-        }
+    /// Adds the times of another client.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(all, own)| all.merge(own));
     }
 
     /// Of each type: the mean, the 99th percentile, and its share of all transactions.
@@ -68,7 +64,7 @@ mod tests {
     #[test]
     fn each_type_of_several_has_its_own_times_and_share() {
         let programs = [program("browse"), program("visit")];
-        let all = Mutex::new(TypeTimes::new(&programs));
+        let mut all = TypeTimes::new(&programs);
         for _client in 0..2 {
             let mut own = TypeTimes::new(&programs);
             own.record(0, Duration::from_secs(9));
@@ -77,9 +73,9 @@ mod tests {
             own.record(0, Duration::from_micros(30));
             own.record(0, Duration::from_micros(20));
             own.record(1, Duration::from_millis(1));
-            own.add_to(&all);
+            all.merge(&own);
         }
-        let figures = all.into_inner().unwrap().figures(&programs);
+        let figures = all.figures(&programs);
         let value = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().value;
         assert_eq!((value("browse"), value("browse share")), (20_000.0, 0.75));
         assert_eq!((value("visit"), value("visit share")), (1_000_000.0, 0.25));

@@ -11,15 +11,14 @@ use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
-use kurabe_core::figure::Figure;
+use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
 use kurabe_core::operation::Operation;
+use kurabe_core::planned::{Demand, LoopPolicy, PlannedCell};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -29,10 +28,6 @@ pub(super) struct Shared {
     pub(super) initial: Vec<Constant>,
     pub(super) weights: u64,
     pub(super) seed: u64,
-    /// The rows that came into each collection, less those that went, since the trial began.
-    pub(super) tally: Vec<AtomicI64>,
-    /// How long each transaction type took since the trial began, without warm-up.
-    pub(super) times: Mutex<TypeTimes>,
     stores: Vec<Option<Store>>,
 }
 
@@ -76,8 +71,6 @@ impl Shared {
             initial,
             weights: declared.programs.iter().map(|program| program.weight).sum(),
             seed: dataset.seed,
-            tally: declared.homes.iter().map(|_| AtomicI64::new(0)).collect(),
-            times: Mutex::new(TypeTimes::new(&declared.programs)),
             stores,
         })
     }
@@ -139,21 +132,27 @@ impl Shared {
     }
 }
 
+/// What a client saw.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// The rows that came into each collection, less those that went.
+    pub(super) tally: Vec<i64>,
+    /// How long each transaction type took, without warm-up.
+    pub(super) times: TypeTimes,
+}
+
 pub(super) struct CustomCell {
     shared: Arc<Shared>,
-    clients: usize,
     prepare_once: bool,
-    connection_per_request: bool,
 }
 
 impl CustomCell {
-    pub(super) fn new(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<Self> {
-        Ok(Self {
-            shared: Arc::new(Shared::new(declared, dataset)?),
-            clients: axes::clients(cell)?,
-            prepare_once: cell.word("statement")? == "once",
-            connection_per_request: axes::connection_per_request(cell)?,
-        })
+    pub(super) fn plan(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        let shared = Arc::new(Shared::new(declared, dataset)?);
+        let workload = Self { shared, prepare_once: cell.word("statement")? == "once" };
+        let (demand, verifies_reads) = (workload.demand(), workload.verifies_reads());
+        let policy = LoopPolicy { verifies_reads, ..axes::policy(cell)? };
+        Ok(PlannedCell::new("custom", demand, policy, workload))
     }
 
     fn made(&self) -> impl Iterator<Item = (usize, &Store)> {
@@ -167,9 +166,7 @@ impl CustomCell {
             _ => None,
         })
     }
-}
 
-impl Workload for CustomCell {
     fn demand(&self) -> Demand {
         let mut operations: Vec<Operation> = Vec::new();
         let inserts = self
@@ -190,19 +187,10 @@ impl Workload for CustomCell {
             value_bytes,
             request_bytes: value_bytes.max(REQUEST_BYTES),
             parameters: parameters.max(PARAMETERS),
-            connections: self.clients as u64 + 2,
             loaded_bytes: self.made().map(|(_, store)| store.count.saturating_mul(store.row_bytes)).sum(),
             client_bytes: 64_000,
             ..Demand::default()
         }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        self.connection_per_request
     }
 
     /// Where each request that reads says how many rows must come: then nothing can be missing unseen.
@@ -212,25 +200,25 @@ impl Workload for CustomCell {
             !reads || execute.rows.is_some() || !execute.fields.is_empty()
         })
     }
+}
 
-    fn stored_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn data(&self) -> String {
-        "custom".to_owned()
-    }
-
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+impl Workload for CustomCell {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for (home, _) in self.made() {
             namespace.create(&self.shared.homes[home])?;
             self.shared.fill(home, session)?;
             namespace.analyse(&self.shared.homes[home])?;
         }
-        Ok(())
+        Ok(DatasetState::default())
     }
 
-    fn before(&self, _: &str, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+    fn before(
+        &self,
+        _: &str,
+        _: &mut DatasetState,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<()> {
         for (home, _) in
             self.made().filter(|(home, _)| self.shared.declared.homes[*home].traffic != Traffic::None)
         {
@@ -239,14 +227,10 @@ impl Workload for CustomCell {
             // What was known went with the rows, on some engines.
             namespace.analyse(&self.shared.homes[home])?;
         }
-        for tally in &self.shared.tally {
-            tally.store(0, Ordering::Relaxed);
-        }
-        self.shared.times.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 
-    fn transaction(&self, _: &str, client: Client) -> Result<Box<dyn Transaction>> {
+    fn transaction(&self, _: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         if self.shared.declared.programs.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));
         }
@@ -255,24 +239,32 @@ impl Workload for CustomCell {
 
     /// What its statements change is the user's own: the server's acknowledgements are summed, and rows that came or went are
     /// counted where the workload says which.
-    fn after(&self, _: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn after(
+        &self,
+        _: &str,
+        _: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
+        let seen = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&Seen>>>()?;
         let mut counted = 0;
         for (home, store) in self.made() {
             let declared = &self.shared.declared.homes[home];
             if declared.traffic != Traffic::Counted {
                 continue;
             }
-            let tally = self.shared.tally[home].load(Ordering::Relaxed);
+            let tally: i64 = seen.iter().map(|seen| seen.tally[home]).sum();
             if self.shared.check_count(home, session, store.count as i64 + tally)? {
                 counted += tally.unsigned_abs();
             }
         }
-        let writes = done.iter().map(|done| done.rows_written).sum();
-        Ok(Verification { writes, records: writes, counted, ..Verification::default() })
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        let times = self.shared.times.lock().unwrap_or_else(PoisonError::into_inner);
-        times.figures(&self.shared.declared.programs)
+        let programs = &self.shared.declared.programs;
+        let mut times = TypeTimes::new(programs);
+        for seen in seen {
+            times.merge(&seen.times);
+        }
+        let writes = clients.iter().map(|client| client.rows_written).sum();
+        let verification = Verification { writes, records: writes, counted, ..Verification::default() };
+        Ok(Checked { verification, figures: times.figures(programs) })
     }
 }

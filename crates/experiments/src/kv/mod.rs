@@ -11,11 +11,12 @@ mod transaction;
 mod via;
 mod workload;
 
-use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA};
 use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
 pub(crate) struct KeyValue;
@@ -46,11 +47,11 @@ impl Experiment for KeyValue {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::KvWorkload::new(cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        workload::KvWorkload::plan(cell, dataset)
     }
 
-    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(ViaWorkload::new(cell, via::KvPages)?))
+    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+        Ok(ViaWorkload::plan(axes::policy(cell)?, via::KvPages))
     }
 }

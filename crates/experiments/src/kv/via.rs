@@ -4,14 +4,15 @@ use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
-use crate::via::{Added, Pages, Trial, facts, lock, page};
+use crate::via::{Added, Pages, facts, page};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Notes, Transaction};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
 use serde::Deserialize;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// What the application says of its records on `/kv`.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -52,16 +53,17 @@ impl Pages for KvPages {
         &self,
         operation: &str,
         client: Client,
-        trial: Trial<Self>,
+        data: Arc<Facts>,
+        last: bool,
     ) -> Result<Box<dyn Transaction>> {
         match operation {
             READ => {
                 let rng = Rng::new(client.seed);
-                Ok(Box::new(Read { trial, page: Page::default(), rng, key: 0 }))
+                Ok(Box::new(Read { data, last, page: Page::default(), rng, key: 0 }))
             }
             WRITE => {
                 let page = Page { path: page(&INFO, WRITE), ..Page::default() };
-                Ok(Box::new(Write { trial, page, written: 0 }))
+                Ok(Box::new(Write { data, last, page, keys: Vec::new() }))
             }
             _ => Err(no_operation(INFO.name, operation)),
         }
@@ -71,9 +73,10 @@ impl Pages for KvPages {
         &self,
         session: &mut dyn Session,
         data: &Facts,
-        mut keys: Vec<u64>,
+        told: &[&Vec<u64>],
         added: &Added,
     ) -> Result<Verification> {
+        let mut keys: Vec<u64> = told.iter().copied().flatten().copied().collect();
         keys.sort_unstable();
         keys.dedup();
         let counted = added.hold(session, ["records", "keys"], keys.len())?;
@@ -118,7 +121,8 @@ impl Page {
 
 /// Reads records drawn uniformly from those that were loaded.
 struct Read {
-    trial: Trial<KvPages>,
+    data: Arc<Facts>,
+    last: bool,
     page: Page,
     rng: Rng,
     key: u64,
@@ -130,24 +134,26 @@ impl Transaction for Read {
     }
 
     fn draw(&mut self) {
-        self.key = 1 + self.rng.below(self.trial.data.records);
+        self.key = 1 + self.rng.below(self.data.records);
         self.page.read(self.key);
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.page.ask(session, self.trial.last)
+        self.page.ask(session, self.last)
     }
 
     fn check(&mut self) -> Result<()> {
-        self.page.check(self.trial.data.seed, Some(self.key)).map(drop)
+        self.page.check(self.data.seed, Some(self.key)).map(drop)
     }
 }
 
 /// Has the application add records, under keys that it chooses.
 struct Write {
-    trial: Trial<KvPages>,
+    data: Arc<Facts>,
+    last: bool,
     page: Page,
-    written: u64,
+    /// Of the records that were added.
+    keys: Vec<u64>,
 }
 
 impl Transaction for Write {
@@ -158,20 +164,23 @@ impl Transaction for Write {
     fn draw(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.page.ask(session, self.trial.last)
+        self.page.ask(session, self.last)
     }
 
     fn check(&mut self) -> Result<()> {
-        let key = self.page.check(self.trial.data.seed, None)?;
-        if key <= self.trial.data.records {
+        let key = self.page.check(self.data.seed, None)?;
+        if key <= self.data.records {
             return Err(Error::mismatch(format!("record {key} was there already and is said to be added")));
         }
-        lock(&self.trial.told).push(key);
-        self.written += 1;
+        self.keys.push(key);
         Ok(())
     }
 
     fn rows_written(&self) -> u64 {
-        self.written
+        self.keys.len() as u64
+    }
+
+    fn notes(&mut self) -> Option<Notes> {
+        Some(Box::new(std::mem::take(&mut self.keys)))
     }
 }

@@ -7,30 +7,30 @@ use super::{INFO, READ, WRITE};
 use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
-use crate::fill::{REQUEST_ROWS, count};
+use crate::fill::{self, count};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 pub(super) struct KvWorkload {
     store: Arc<Store>,
-    clients: usize,
-    connection_per_request: bool,
 }
 
 impl KvWorkload {
-    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
-        Ok(Self {
-            store: Arc::new(Store::new(dataset.slot, dataset.seed, dataset.records)),
-            clients: axes::clients(cell)?,
-            connection_per_request: axes::connection_per_request(cell)?,
-        })
+    pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        let store = Arc::new(Store::new(dataset.slot, dataset.seed, dataset.records));
+        let operations = vec![Store::select(&store.loaded), Store::select(&store.added), store.insert()];
+        let demand = fill::demand_of_rows(operations, LENGTH as u64, store.records);
+        let name = store.loaded.name.clone();
+        let planned = PlannedCell::new(name, demand, axes::policy(cell)?, Self { store });
+        Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
     }
 
-    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
         let writes: u64 = done.iter().map(|done| done.rows_written).sum();
         let made: u64 = done.iter().map(|done| done.completed).sum();
         if made != writes {
@@ -52,33 +52,6 @@ impl KvWorkload {
 }
 
 impl Workload for KvWorkload {
-    fn demand(&self) -> Demand {
-        let row = LENGTH as u64 + 32;
-        Demand {
-            operations: vec![
-                Store::select(&self.store.loaded),
-                Store::select(&self.store.added),
-                self.store.insert(),
-            ],
-            capabilities: Vec::new(),
-            value_bytes: LENGTH as u64,
-            request_bytes: row * REQUEST_ROWS,
-            parameters: 2 * REQUEST_ROWS,
-            connections: self.clients as u64 + 2,
-            loaded_bytes: self.store.records * row,
-            client_bytes: 64_000,
-            ..Demand::default()
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        self.connection_per_request
-    }
-
     fn further_pages(&self) -> &'static [&'static str] {
         &[COUNT]
     }
@@ -87,32 +60,31 @@ impl Workload for KvWorkload {
         vec![("seed", self.store.seed), ("records", self.store.records)]
     }
 
-    fn stored_bytes(&self) -> Option<u64> {
-        Some(LENGTH as u64)
-    }
-
-    fn data(&self) -> String {
-        self.store.loaded.name.clone()
-    }
-
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.store.added)?;
         namespace.create(&self.store.loaded)?;
         self.store.fill(session)?;
         namespace.analyse(&self.store.loaded)?;
-        self.store.check_load(session).map_err(|error| error.context("after loading"))
+        self.store.check_load(session).map_err(|error| error.context("after loading"))?;
+        Ok(DatasetState::default())
     }
 
     fn before(
         &self,
         operation: &str,
+        _state: &mut DatasetState,
         namespace: &mut dyn Namespace,
         _session: &mut dyn Session,
     ) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.store.added) } else { Ok(()) }
     }
 
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+    fn transaction(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
         match operation {
             READ => Ok(Box::new(Read::new(&self.store, client))),
             WRITE => Ok(Box::new(Write::new(&self.store, client))),
@@ -121,7 +93,14 @@ impl Workload for KvWorkload {
         }
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
-        if operation == WRITE { self.check_writes(session, done) } else { Ok(Verification::default()) }
+    fn after(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
+        let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
+        Ok(checked.unwrap_or_default().into())
     }
 }

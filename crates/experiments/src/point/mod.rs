@@ -15,7 +15,8 @@ pub(crate) use workload::PointWorkload;
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 
 /// The experiment that reads.
 pub(crate) struct PointRead;
@@ -77,8 +78,8 @@ impl Experiment for PointRead {
         &READ_INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::PointWorkload::new(&READ_INFO, cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        PointWorkload::plan(&READ_INFO, cell, dataset)
     }
 }
 
@@ -87,7 +88,7 @@ impl Experiment for PointWrite {
         &WRITE_INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::PointWorkload::new(&WRITE_INFO, cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        PointWorkload::plan(&WRITE_INFO, cell, dataset)
     }
 }

@@ -11,7 +11,8 @@ mod workload;
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
 pub(crate) struct SessionStore;
@@ -106,7 +107,7 @@ impl Experiment for SessionStore {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::SessionWorkload::new(cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        workload::SessionWorkload::plan(cell, dataset)
     }
 }

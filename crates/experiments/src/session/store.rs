@@ -7,6 +7,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// One large value, or pieces of it.
@@ -17,27 +18,43 @@ pub(super) enum Layout {
 }
 
 /// What a cell's axes say about its data.
-#[derive(Debug)]
-pub(super) struct Store {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Format {
     pub(super) seed: u64,
-    pub(super) content: Content,
+    kind: Kind,
+    pub(super) payload: usize,
     pub(super) layout: Layout,
-    pub(super) compressor: Compressor,
+    compressor: Compressor,
     pub(super) encoding: Encoding,
 }
 
-impl Store {
+/// The sessions of a cell.
+#[derive(Debug)]
+pub(super) struct Store {
+    format: Format,
+    pub(super) content: Content,
+}
+
+impl Deref for Store {
+    type Target = Format;
+
+    fn deref(&self) -> &Format {
+        &self.format
+    }
+}
+
+impl Format {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
         let unknown =
             |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
-        let kind = match cell.word("content")? {
-            "text" => Kind::Text,
-            "random" => Kind::Random,
-            word => return Err(unknown(word)),
-        };
         Ok(Self {
             seed,
-            content: Content::new(kind, seed, cell.number("payload")? as usize),
+            kind: match cell.word("content")? {
+                "text" => Kind::Text,
+                "random" => Kind::Random,
+                word => return Err(unknown(word)),
+            },
+            payload: cell.number("payload")? as usize,
             layout: match cell.word("layout")? {
                 "blob" => Layout::Blob,
                 "rows" => Layout::Rows,
@@ -58,8 +75,13 @@ impl Store {
         })
     }
 
+    /// The sessions, with what their contents are made from: a little more than the largest of them.
+    pub(super) fn store(self) -> Arc<Store> {
+        Arc::new(Store { format: self, content: Content::new(self.kind, self.seed, self.payload) })
+    }
+
     pub(super) fn codec(&self) -> Result<Codec> {
-        Codec::new(self.compressor, self.encoding, self.content.length())
+        Codec::new(self.compressor, self.encoding, self.payload)
     }
 
     /// Table `(id varchar(72) primary key, data, updated)`, with `subid` in the key where a session has rows.
@@ -107,7 +129,9 @@ impl Store {
             }
         }
     }
+}
 
+impl Store {
     /// When session `key` was last updated, in microseconds since 1970 UTC: a second for each session since 2007.
     pub(super) fn updated(key: u64) -> i64 {
         const BASE: i64 = 1_167_609_600_000_000;

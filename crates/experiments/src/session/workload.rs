@@ -1,22 +1,20 @@
 //! A cell of the session store as the engine sees it: load, transaction, check.
 
-use super::store::{Layout, Store};
+use super::store::{Format, Layout, Store};
 use super::transaction::{Answer, Read, Write};
 use super::{INFO, READ, WRITE};
-use crate::axes;
 use crate::defect::no_operation;
-use crate::fill::count;
+use crate::fill::{self, count};
 use crate::ident::Ident;
-use crate::pieces;
-use crate::readback;
+use crate::{axes, pieces, readback};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capability, Namespace, Prepared, Session};
-use kurabe_core::experiment::{Client, Dataset, Demand, Done, Transaction, Workload};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
+use kurabe_core::driver::{Capability, Namespace, Session};
+use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::planned::{Demand, PlannedCell, Provision};
+use kurabe_core::value::Value;
 use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 /// Sessions in the store unless the user says otherwise: E1's …
@@ -25,62 +23,59 @@ const RECORDS: u64 = 1_000;
 const STORE_BYTES: u64 = 16_000_000;
 /// … and never fewer than this, or the draws would not be uniform over anything.
 const LEAST_RECORDS: u64 = 16;
-/// Rows that the load commits at once, where the database has transactions.
-const LOAD_BATCH: u64 = 200;
 
 pub(super) struct SessionWorkload {
     store: Arc<Store>,
-    data: String,
     read_from: Arc<Collection>,
     write_to: Arc<Collection>,
     records: u64,
-    clients: usize,
     prepare_once: bool,
-    connection_per_request: bool,
     stored_bytes: u64,
 }
 
 impl SessionWorkload {
-    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
-        let store = Arc::new(Store::new(cell, dataset.seed)?);
+    pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        let format = Format::new(cell, dataset.seed)?;
         let payload = cell.number("payload")?;
         let records =
             dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(LEAST_RECORDS)).max(1);
         let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
         let [layout, compress, encoding, content] = axes;
-        let data = format!(
+        let name = format!(
             "kurabe_{}_session_{payload}_{}_{}_{}_{}",
             dataset.slot, layout?, compress?, encoding?, content?
         );
-        let mut workload = Self {
-            read_from: Arc::new(store.collection(format!("{data}_r"))),
-            write_to: Arc::new(store.collection(format!("{data}_w"))),
-            data,
-            store,
-            records,
-            clients: axes::clients(cell)?,
-            prepare_once: cell.word("statement")? == "once",
-            connection_per_request: axes::connection_per_request(cell)?,
-            stored_bytes: payload,
+        let read_from = Arc::new(format.collection(format!("{name}_r")));
+        let write_to = Arc::new(format.collection(format!("{name}_w")));
+        let prepare_once = cell.word("statement")? == "once";
+        let stored_bytes = stored_bytes(format)?;
+        let stored = stored_bytes as usize;
+        let rows = format.rows(stored);
+        let value = if format.layout == Layout::Rows { stored.min(pieces::PIECE) } else { stored };
+        let demand = Demand {
+            operations: vec![format.insert(&write_to, rows), format.select(&read_from)],
+            capabilities: Vec::from_iter((!prepare_once).then_some(Capability::PreparedStatements)),
+            value_bytes: value as u64,
+            // Each row brings its identifier, number and time, and a few bytes of framing.
+            request_bytes: (stored + rows * 72 + 256) as u64,
+            parameters: (rows * write_to.fields.len()) as u64,
+            loaded_bytes: records * stored_bytes,
+            client_bytes: 4 * payload + 64_000,
+            ..Demand::default()
         };
-        workload.stored_bytes = workload.sample_stored_bytes()?;
-        Ok(workload)
-    }
-
-    /// The mean over a few sessions: compressed sizes hardly differ.
-    fn sample_stored_bytes(&self) -> Result<u64> {
-        let mut codec = self.store.codec()?;
-        if codec.is_plain() {
-            return Ok(self.store.content.length() as u64);
-        }
-        let sample = if self.store.content.length() > 50_000 { 1 } else { 8 };
-        let mut payload = Vec::new();
-        let mut sum = 0;
-        for key in 0..sample {
-            self.store.content.write(key, 0, &mut payload);
-            sum += codec.encode(&payload)?.len() as u64;
-        }
-        Ok(sum / sample)
+        Ok(PlannedCell {
+            demand,
+            provision: Provision::default(),
+            dataset: name,
+            stored_bytes: Some(stored_bytes),
+            policy: axes::policy(cell)?,
+            // Contents of large sessions are not held for cells that wait.
+            make: Box::new(move || {
+                let (store, read_from, write_to) =
+                    (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
+                Arc::new(Self { store, read_from, write_to, records, prepare_once, stored_bytes })
+            }),
+        })
     }
 
     fn writer(&self, collection: &Arc<Collection>, client: Client) -> Result<Write> {
@@ -110,7 +105,7 @@ impl SessionWorkload {
         )
     }
 
-    fn check_writes(&self, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
         let writes: u64 = done.iter().map(|done| done.completed).sum();
         let rows: u64 = done.iter().map(|done| done.rows_written).sum();
         let counted = count(session, &self.write_to)?;
@@ -131,66 +126,16 @@ impl SessionWorkload {
 }
 
 impl Workload for SessionWorkload {
-    fn demand(&self) -> Demand {
-        let stored = self.stored_bytes as usize;
-        let rows = self.store.rows(stored);
-        let value = if self.store.layout == Layout::Rows { stored.min(pieces::PIECE) } else { stored };
-        Demand {
-            operations: vec![self.store.insert(&self.write_to, rows), self.store.select(&self.read_from)],
-            capabilities: Vec::from_iter((!self.prepare_once).then_some(Capability::PreparedStatements)),
-            value_bytes: value as u64,
-            // Each row brings its identifier, number and time, and a few bytes of framing.
-            request_bytes: (stored + rows * 72 + 256) as u64,
-            parameters: (rows * self.write_to.fields.len()) as u64,
-            connections: self.clients as u64 + 2,
-            loaded_bytes: self.records * self.stored_bytes,
-            client_bytes: 4 * self.store.content.length() as u64 + 64_000,
-            ..Demand::default()
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        self.connection_per_request
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        Some(self.stored_bytes)
-    }
-
-    fn data(&self) -> String {
-        self.data.clone()
-    }
-
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
         namespace.create(&self.read_from)?;
-        let batch: Option<(Prepared, Prepared)> = match session.prepare(&Operation::Begin) {
-            Ok(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
-            Err(error) if error.kind() == ErrorKind::Unsupported => None,
-            Err(error) => return Err(error),
-        };
-        let mut reply = Reply::new();
         let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
         writer.attach(session)?;
-        for key in 0..self.records {
-            if let Some((begin, _)) = &batch
-                && key % LOAD_BATCH == 0
-            {
-                session.execute(begin, &[], &mut reply)?;
-            }
+        fill::in_batches(session, self.records, |session, _| {
             writer.draw();
             writer.run(session)?;
-            writer.check()?;
-            if let Some((_, commit)) = &batch
-                && (key % LOAD_BATCH == LOAD_BATCH - 1 || key + 1 == self.records)
-            {
-                session.execute(commit, &[], &mut reply)?;
-            }
-        }
+            writer.check()
+        })?;
         namespace.analyse(&self.read_from)?;
         let rows = writer.rows_written();
         if let Some(counted) = count(session, &self.read_from)?
@@ -199,20 +144,26 @@ impl Workload for SessionWorkload {
             return Err(Error::mismatch(format!("{rows} rows were loaded and the server counts {counted}")));
         }
         self.read_back(session, &self.read_from, 0..self.records)
-            .map(drop)
+            .map(|_| DatasetState::default())
             .map_err(|error| error.context("after loading"))
     }
 
     fn before(
         &self,
         operation: &str,
+        _state: &mut DatasetState,
         namespace: &mut dyn Namespace,
         _session: &mut dyn Session,
     ) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
     }
 
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+    fn transaction(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
         Ok(match operation {
             WRITE => Box::new(self.writer(&self.write_to, client)?),
             READ => {
@@ -222,7 +173,31 @@ impl Workload for SessionWorkload {
         })
     }
 
-    fn after(&self, operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
-        if operation == WRITE { self.check_writes(session, done) } else { Ok(Verification::default()) }
+    fn after(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        session: &mut dyn Session,
+        clients: &[ClientSummary],
+    ) -> Result<Checked> {
+        let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
+        Ok(checked.unwrap_or_default().into())
     }
+}
+
+/// Bytes of a stored session, the mean over a few: compressed sizes hardly differ.
+fn stored_bytes(format: Format) -> Result<u64> {
+    let mut codec = format.codec()?;
+    if codec.is_plain() {
+        return Ok(format.payload as u64);
+    }
+    let store = format.store();
+    let sample = if format.payload > 50_000 { 1 } else { 8 };
+    let mut payload = Vec::new();
+    let mut sum = 0;
+    for key in 0..sample {
+        store.content.write(key, 0, &mut payload);
+        sum += codec.encode(&payload)?.len() as u64;
+    }
+    Ok(sum / sample)
 }

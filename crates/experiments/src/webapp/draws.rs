@@ -4,7 +4,8 @@
 //! changed once before any is changed again. One that only logs in is any. So each user is as likely to be changed as any
 //! other, and its last version is known exactly however many clients were at work.
 
-use kurabe_core::experiment::{Client, share};
+use kurabe_core::experiment::Client;
+use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
 use kurabe_stats::rng::{Rng, mix};
 

@@ -16,11 +16,12 @@ mod user;
 mod via;
 mod workload;
 
-use crate::axes::{CLIENTS, CONNECTION_OR_VIA};
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA};
 use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo, Workload};
+use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
 pub(crate) struct WebApplication;
@@ -72,11 +73,11 @@ impl Experiment for WebApplication {
         &INFO
     }
 
-    fn workload(&self, cell: &Cell, dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(workload::WebWorkload::new(cell, dataset)?))
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        workload::WebWorkload::plan(cell, dataset)
     }
 
-    fn workload_via(&self, cell: &Cell, _dataset: &Dataset) -> Result<Box<dyn Workload>> {
-        Ok(Box::new(ViaWorkload::new(cell, via::WebPages::new(cell))?))
+    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+        Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
     }
 }

@@ -6,10 +6,10 @@ use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
-use crate::via::{Added, Pages, Trial, facts, lock, page};
+use crate::via::{Added, Pages, facts, page};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Notes, Transaction};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub(super) struct Data {
     codes: Arc<Codes>,
 }
 
-/// What a trial's clients were told.
+/// What a client was told.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Each line that was written, with its user.
@@ -112,18 +112,20 @@ impl Pages for WebPages {
         &self,
         operation: &str,
         _client: Client,
-        trial: Trial<Self>,
+        data: Arc<Data>,
+        last: bool,
     ) -> Result<Box<dyn Transaction>> {
         if operation != REQUEST {
             return Err(no_operation(INFO.name, operation));
         }
         Ok(Box::new(Request {
-            trial,
+            data,
+            last,
             page: page(&INFO, REQUEST),
             body: Vec::new(),
             expected: Vec::new(),
             user: User::default(),
-            written: 0,
+            told: Told::default(),
         }))
     }
 
@@ -131,9 +133,18 @@ impl Pages for WebPages {
         &self,
         session: &mut dyn Session,
         data: &Data,
-        mut told: Told,
+        all: &[&Told],
         added: &Added,
     ) -> Result<Verification> {
+        let mut told = Told::default();
+        for one in all {
+            told.lines.extend(&one.lines);
+            told.changes += one.changes;
+            for (user, version) in &one.versions {
+                let last = told.versions.entry(*user).or_default();
+                *last = (*last).max(*version);
+            }
+        }
         told.lines.sort_unstable();
         told.lines.dedup_by_key(|(line, _)| *line);
         let counted = added.hold(session, ["lines of the log", "numbers"], told.lines.len())?;
@@ -159,12 +170,13 @@ impl Pages for WebPages {
 
 /// Has the application serve requests, of users that it chooses.
 struct Request {
-    trial: Trial<WebPages>,
+    data: Arc<Data>,
+    last: bool,
     page: String,
     body: Vec<u8>,
     expected: Vec<u8>,
     user: User,
-    written: u64,
+    told: Told,
 }
 
 impl Transaction for Request {
@@ -175,11 +187,11 @@ impl Transaction for Request {
     fn draw(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        session.ask(&self.page, self.trial.last, &mut self.body)
+        session.ask(&self.page, self.last, &mut self.body)
     }
 
     fn check(&mut self) -> Result<()> {
-        let Data { facts, codes } = &*self.trial.data;
+        let Data { facts, codes } = &*self.data;
         let told = answer::read(&self.body)?;
         let answer::Told { user, version, line, changed, .. } = told;
         if !(1..=facts.records).contains(&user) {
@@ -193,18 +205,20 @@ impl Transaction for Request {
                 "the answer of line {line} of the log is not what user {user} at version {version} is to see"
             )));
         }
-        let mut all = lock(&self.trial.told);
-        all.lines.push((line, user));
+        self.told.lines.push((line, user));
         if let Some(changed) = changed {
-            all.changes += 1;
-            let last = all.versions.entry(user).or_default();
+            self.told.changes += 1;
+            let last = self.told.versions.entry(user).or_default();
             *last = (*last).max(changed);
         }
-        self.written += 1;
         Ok(())
     }
 
     fn rows_written(&self) -> u64 {
-        self.written
+        self.told.lines.len() as u64
+    }
+
+    fn notes(&mut self) -> Option<Notes> {
+        Some(Box::new(std::mem::take(&mut self.told)))
     }
 }

@@ -12,7 +12,8 @@ use crate::fill::{PARAMETERS, REQUEST_BYTES, count};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Capacity, Client, Dataset, Demand, Done, Transaction, Workload};
+use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::planned::{Capacity, Connections, Demand, LoopPolicy, PlannedCell};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
@@ -23,8 +24,7 @@ type Pairs = Vec<(u64, u64)>;
 
 pub(super) struct WebWorkload {
     store: Arc<Store>,
-    clients: usize,
-    connection_per_request: bool,
+    bind: Bind,
 }
 
 /// What the requests of a trial wrote.
@@ -39,7 +39,7 @@ struct Written {
 }
 
 impl WebWorkload {
-    pub(super) fn new(cell: &Cell, dataset: &Dataset) -> Result<Self> {
+    pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let store = Arc::new(Store::new(cell, dataset)?);
         let clients = cell.number("clients")?;
         if clients > store.count {
@@ -48,11 +48,33 @@ impl WebWorkload {
                 "each client changes users of its own, and there are {users} for {clients} clients"
             )));
         }
-        let connection_per_request = axes::connection_per_request(cell)?;
-        Ok(Self { store, clients: clients as usize, connection_per_request })
+        let demand = Demand {
+            operations: vec![
+                store.log_in(),
+                store.write_log(),
+                store.update(),
+                store.search(),
+                store.get_user(),
+                store.get_line(),
+            ],
+            value_bytes: 4 * super::codes::NAME as u64,
+            request_bytes: REQUEST_BYTES,
+            parameters: PARAMETERS,
+            loaded_bytes: (store.count + store.codes.towns.len() as u64) * ROW_BYTES,
+            client_bytes: 128_000,
+            ..Demand::default()
+        };
+        let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
+        let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
+        // A connection that lives for one request is not worth four round trips that prepare its statements.
+        let bind = match policy.connections {
+            Connections::PerRequest => Bind::InOne,
+            Connections::Kept | Connections::Pool(_) => Bind::Once,
+        };
+        Ok(PlannedCell::new(store.data(), demand, policy, Self { store, bind }))
     }
 
-    fn written(&self, done: &[Done]) -> Written {
+    fn written(&self, done: &[ClientSummary]) -> Written {
         let mut written = Written::default();
         let mut versions = BTreeMap::new();
         for done in done {
@@ -72,41 +94,6 @@ impl WebWorkload {
 }
 
 impl Workload for WebWorkload {
-    fn demand(&self) -> Demand {
-        let store = &self.store;
-        let rows = store.count + store.codes.towns.len() as u64;
-        Demand {
-            operations: vec![
-                store.log_in(),
-                store.write_log(),
-                store.update(),
-                store.search(),
-                store.get_user(),
-                store.get_line(),
-            ],
-            capabilities: Vec::new(),
-            value_bytes: 4 * super::codes::NAME as u64,
-            request_bytes: REQUEST_BYTES,
-            parameters: PARAMETERS,
-            connections: self.clients as u64 + 2,
-            loaded_bytes: rows * ROW_BYTES,
-            client_bytes: 128_000,
-            ..Demand::default()
-        }
-    }
-
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
-    fn connection_per_request(&self) -> bool {
-        self.connection_per_request
-    }
-
-    fn capacity(&self, _operation: &str) -> Option<Capacity> {
-        Some(Capacity { records: self.store.count, requests_per_record: CHANGES })
-    }
-
     fn further_pages(&self) -> &'static [&'static str] {
         &[COUNT, LOG, USER]
     }
@@ -121,39 +108,36 @@ impl Workload for WebWorkload {
         ]
     }
 
-    fn stored_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn data(&self) -> String {
-        self.store.data()
-    }
-
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for collection in [&self.store.log, &self.store.users, &self.store.towns] {
             namespace.create(collection)?;
         }
         self.store.fill(session)?;
-        [&self.store.users, &self.store.towns].into_iter().try_for_each(|filled| namespace.analyse(filled))
+        [&self.store.users, &self.store.towns]
+            .into_iter()
+            .try_for_each(|filled| namespace.analyse(filled))?;
+        Ok(DatasetState::default())
     }
 
     fn before(
         &self,
         _operation: &str,
+        _state: &mut DatasetState,
         namespace: &mut dyn Namespace,
         _session: &mut dyn Session,
     ) -> Result<()> {
         namespace.clear(&self.store.log)
     }
 
-    fn transaction(&self, operation: &str, client: Client) -> Result<Box<dyn Transaction>> {
+    fn transaction(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
         let store = &self.store;
         match operation {
-            REQUEST => {
-                // A connection that lives for one request is not worth four round trips that prepare its statements.
-                let bind = if self.connection_per_request { Bind::InOne } else { Bind::Once };
-                Ok(Box::new(Request::new(store, bind, client)))
-            }
+            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
             COUNT => Ok(Box::new(Count::new(&store.log))),
             LOG => Ok(Box::new(Show::new(store, Shown::Line))),
             USER => Ok(Box::new(Show::new(store, Shown::User))),
@@ -161,7 +145,13 @@ impl Workload for WebWorkload {
         }
     }
 
-    fn after(&self, _operation: &str, session: &mut dyn Session, done: &[Done]) -> Result<Verification> {
+    fn after(
+        &self,
+        _operation: &str,
+        _state: &DatasetState,
+        session: &mut dyn Session,
+        done: &[ClientSummary],
+    ) -> Result<Checked> {
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
         let Written { lines, users, changes } = self.written(done);
         if lines.len() as u64 != acknowledged {
@@ -181,13 +171,14 @@ impl Workload for WebWorkload {
         let records = (lines.len() + users.len()) as u64;
         let read_back = self.store.read_lines_back(session, lines.into_iter())?
             + self.store.read_users_back(session, users.into_iter())?;
-        Ok(Verification {
+        let verification = Verification {
             // Each request read its user, and the answer was compared.
             answers: done.iter().map(|done| done.completed).sum(),
             writes: acknowledged + changes,
             records,
             counted: counted.unwrap_or(0),
             read_back,
-        })
+        };
+        Ok(verification.into())
     }
 }

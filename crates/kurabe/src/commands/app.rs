@@ -11,13 +11,13 @@ use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, T
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::{Dataset, Done, Experiment, Workload};
+use kurabe_core::experiment::{ClientSummary, Dataset, Experiment};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::cancellable;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::{Target, unavailable};
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry::{self, EXPERIMENTS};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -202,19 +202,15 @@ fn serve(
             .into());
     }
     let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
-    let (served, absent) = choose(asked, target, output)?;
-    let workloads: Vec<(&str, Arc<dyn Workload>)> =
-        served.iter().map(|served| (served.name, Arc::clone(&served.workload))).collect();
-    let largest = served.iter().map(|served| served.workload.demand().request_bytes).max();
-    ConnectOptions { largest_answer: largest.unwrap_or_default(), ..ConnectOptions::default() }
-        .make_default();
+    let Chosen { mut served, absent, largest_answer } = choose(asked, target, output)?;
+    ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());
     signals::wait_for(format!("the store of {} to be filled", target.name));
-    let mut house = match &asked.first {
+    let mut fixture = match &asked.first {
         None => {
-            let mut house = House::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
-            fill(&served, &mut house, stop, output).map_err(|e| e.context(&target.name))?;
-            Some(house)
+            let mut fixture = Fixture::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
+            fill(&mut served, &mut fixture, stop, output).map_err(|e| e.context(&target.name))?;
+            Some(fixture)
         }
         Some(first) => {
             first.agrees(&asked.options, &served)?;
@@ -222,6 +218,7 @@ fn serve(
         }
     };
     let for_sessions = Arc::clone(target);
+    let workloads = served.clone();
     let application = Application {
         connect: Box::new(move |options| for_sessions.driver.connect(options)),
         target: shown,
@@ -241,12 +238,12 @@ fn serve(
         output.note("not verified on the server: each of several applications knows of its own writes alone");
         Ok(())
     } else {
-        check(&workloads, target, &outcome, output)
+        check(&workloads, target, outcome.tallies, output)
     };
-    if house.as_mut().is_some_and(|house| house.clean_up().is_err()) {
-        // The connection may have been lost; what is left goes with a house that is opened anew.
-        drop(house);
-        if let Err(error) = House::open(target, 0, 1, &name) {
+    if fixture.as_mut().is_some_and(|fixture| fixture.clean_up().is_err()) {
+        // The connection may have been lost; what is left goes with a fixture that is opened anew.
+        drop(fixture);
+        if let Err(error) = Fixture::open(target, 0, 1, &name) {
             output.warning(&format!(
                 "what was made in {} is still there, and goes with the next run on it: {error}",
                 target.name
@@ -258,52 +255,60 @@ fn serve(
 }
 
 /// The experiments that can be served, and those that cannot, with the reason.
-type Chosen = (Vec<Served>, Vec<(&'static str, String)>);
+struct Chosen {
+    served: Vec<Served>,
+    absent: Vec<(&'static str, String)>,
+    /// The largest answer of the database to any of them.
+    largest_answer: u64,
+}
 
 fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
-    let (mut served, mut absent) = (Vec::new(), Vec::new());
+    let mut chosen = Chosen { served: Vec::new(), absent: Vec::new(), largest_answer: 0 };
     for experiment in &asked.experiments {
         let info = experiment.info();
-        let made = experiment.workload(&asked.cell(*experiment)?, &asked.dataset);
-        let (workload, reason) = match made {
-            Ok(workload) => {
-                let reason = unavailable(&workload.demand(), target);
-                (Some(workload), reason)
-            }
-            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
+        let planned = match experiment.plan(&asked.cell(*experiment)?, &asked.dataset) {
+            Ok(planned) => target.refusal(&planned.demand).map_or(Ok(planned), Err),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Err(error.to_string()),
             Err(error) => return Err(error.context(info.name).into()),
         };
-        match (workload, reason) {
-            (Some(workload), None) => served.push(Served {
-                name: info.name,
-                operations: info.operations.iter().map(|operation| operation.name).collect(),
-                workload: Arc::from(workload),
-            }),
-            (_, reason) => {
-                let reason = reason.unwrap_or_default();
-                if asked.named {
-                    return Err(Error::unsupported(reason).context(info.name).into());
-                }
+        match planned {
+            Ok(planned) => {
+                chosen.largest_answer = chosen.largest_answer.max(planned.demand.request_bytes);
+                chosen.served.push(Served {
+                    name: info.name,
+                    operations: info.operations.iter().map(|operation| operation.name).collect(),
+                    workload: (planned.make)(),
+                    state: Arc::default(),
+                });
+            }
+            Err(reason) if asked.named => return Err(Error::unsupported(reason).context(info.name).into()),
+            Err(reason) => {
                 output.note(&format!("{} is not served: {reason}", info.name));
-                absent.push((info.name, reason));
+                chosen.absent.push((info.name, reason));
             }
         }
     }
-    Ok((served, absent))
+    Ok(chosen)
 }
 
 /// Loads the data of every experiment.
-fn fill(served: &[Served], house: &mut House, stop: &AtomicBool, output: &Output) -> kurabe_core::Result<()> {
-    let session = &mut cancellable(&mut *house.session, stop);
+fn fill(
+    served: &mut [Served],
+    fixture: &mut Fixture,
+    stop: &AtomicBool,
+    output: &Output,
+) -> kurabe_core::Result<()> {
+    let Fixture { namespace, session, .. } = fixture;
+    let session = &mut cancellable(&mut **session, stop);
     for served in served {
         output.note(&format!("loading the data of {} …", served.name));
-        served
-            .workload
-            .load(&mut *house.namespace, session)
-            .map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
+        let loaded = served.workload.load(&mut **namespace, session);
+        let mut state =
+            loaded.map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
         for operation in &served.operations {
-            served.workload.before(operation, &mut *house.namespace, session)?;
+            served.workload.before(operation, &mut state, &mut **namespace, session)?;
         }
+        served.state = Arc::new(state);
     }
     Ok(())
 }
@@ -342,46 +347,30 @@ fn said(outcome: &Outcome) -> String {
 }
 
 /// Holds the database to what the application was told: as after a trial.
-fn check(
-    workloads: &[(&str, Arc<dyn Workload>)],
-    target: &Target,
-    outcome: &Outcome,
-    output: &Output,
-) -> Result<()> {
-    let mut by_page: Vec<((usize, &'static str), Vec<&Tally>)> = Vec::new();
-    for tally in &outcome.tallies {
-        let page = (tally.served, tally.operation);
-        match by_page.iter_mut().find(|(known, _)| *known == page) {
-            Some((_, tallies)) => tallies.push(tally),
-            None => by_page.push((page, vec![tally])),
-        }
+fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Output) -> Result<()> {
+    let mut pages: BTreeMap<(usize, &'static str), (u64, Vec<ClientSummary>)> = BTreeMap::new();
+    for Tally { served, operation, done, failed } in tallies {
+        let (all_failed, all_done) = pages.entry((served, operation)).or_default();
+        *all_failed += failed;
+        all_done.push(done);
     }
-    by_page.retain(|(_, tallies)| tallies.iter().any(|tally| tally.rows_written > 0));
-    for ((served, operation), tallies) in by_page {
-        let (experiment, workload) = &workloads[served];
-        let name = format!("{experiment} {operation}");
-        let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
+    pages.retain(|_, (_, done)| done.iter().any(|client| client.rows_written > 0));
+    for ((experiment, operation), (failed, done)) in pages {
+        let Served { name, workload, state, .. } = &served[experiment];
+        let name = format!("{name} {operation}");
         if failed > 0 {
             let n = units::count(failed);
             output
                 .note(&format!("{name}: not verified on the server, since of {n} that failed nobody knows"));
             continue;
         }
-        let done: Vec<Done> = tallies
-            .iter()
-            .map(|tally| Done {
-                client: tally.client,
-                completed: tally.completed,
-                rows_written: tally.rows_written,
-            })
-            .collect();
         let found = target
             .driver
             .connect(&ConnectOptions::default())
-            .and_then(|mut session| workload.after(operation, &mut *session, &done));
+            .and_then(|mut session| workload.after(operation, state, &mut *session, &done));
         match found {
-            Ok(verified) => {
-                output.note(&format!("{name}: {}", kurabe_report::verified_writes(&verified)));
+            Ok(checked) => {
+                output.note(&format!("{name}: {}", kurabe_report::verified_writes(&checked.verification)));
             }
             Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error.context(name).into()),
             Err(error) => output.warning(&format!("{name}: could not be verified on the server: {error}")),

@@ -11,7 +11,7 @@ use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
-use kurabe_engine::plan::Target;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
@@ -138,13 +138,13 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
                     if target.driver.capabilities().is_application {
-                        experiment.workload_via(&cell, &dataset)
+                        experiment.plan_pages(&cell, &dataset)
                     } else {
-                        experiment.workload(&cell, &dataset)
+                        experiment.plan(&cell, &dataset)
                     }
                 });
                 let reason = match made {
-                    Ok(workload) => kurabe_engine::plan::unavailable(&workload.demand(), target),
+                    Ok(planned) => target.refusal(&planned.demand),
                     Err(error) => Some(error.to_string()),
                 };
                 problems.extend(reason.map(|reason| (format!("{} {word}", axis.name), reason)));

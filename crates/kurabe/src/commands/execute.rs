@@ -1,7 +1,7 @@
 //! Makes a run: opens the targets, plans, measures, records, reports.
 
 use super::cautions::{cautions, refuse_unseen, scattered};
-use super::planned::{left_out, longer_than_planned, planned, too_long, trials, unavailable};
+use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::scale;
 use super::settle::Ending;
@@ -11,16 +11,14 @@ use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
 use crate::{machine, signals, timeout};
 use anyhow::Result;
-use kurabe_core::axis::AxisInfo;
 use kurabe_core::calendar::date;
-use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::budget::{self, Free};
 use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
-use kurabe_engine::plan;
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
@@ -46,74 +44,56 @@ pub(super) struct Job {
 }
 
 /// Makes a new run.
-pub(super) fn execute(mut job: Job, output: &Output) -> Result<Exit> {
+pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
-    let wish = Wish::of(experiment, &job.spec, job.cache.as_deref())?;
-    timeout::of_run(experiment, &job.spec)?;
+    let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
+    let wish = Wish::of(&plan, job.cache.as_deref());
+    timeout::of_run(&plan);
     let mut opened = targets::open(&job.urls, &wish, output)?;
-    refuse_unseen(experiment, &job.spec, &mut opened)?;
-    if let Err(error) = scale::count(&mut job.spec, &opened, output) {
-        opened.close(output);
-        return Err(error);
-    }
-    let experiment = registry::of(&job.spec)?;
-    let made = make(&mut job, experiment, &opened, &cancel, output);
+    refuse_unseen(&plan, &mut opened);
+    let made =
+        scale::count(&mut plan, &opened, output).and_then(|()| make(job, plan, &opened, &cancel, output));
     signals::wait_for("the servers to end");
     opened.close(output);
     made
 }
 
-fn make(
-    job: &mut Job,
-    experiment: &'static dyn Experiment,
-    opened: &Opened,
-    cancel: &AtomicBool,
-    output: &Output,
-) -> Result<Exit> {
+fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output: &Output) -> Result<Exit> {
     let machine = machine::facts();
-    let fit = match job.spec.budget_ns.map(Duration::from_nanos) {
-        Some(budget) => Some(budget::fit(experiment, &mut job.spec, &opened.targets, &job.free, budget)?),
-        None => None,
-    };
-    if let Some(fit) = &fit {
-        job.spec.duration_ns = Some(fit.trial.as_nanos() as u64);
-    }
-    if job.spec.records.is_none()
-        && let Some(records) = plan::enough_records(experiment, &job.spec, &opened.targets)?
-    {
-        job.spec.records = Some(records);
+    let targets = &opened.targets;
+    plan.compare(targets);
+    let budget = plan.spec.budget_ns.map(Duration::from_nanos);
+    let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
+    if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         output.note(&format!(
             "{records} records are loaded, so that each trial changes each of them once at most"
         ));
     }
-    let spec = &job.spec;
-    let cells = plan::cells(experiment, spec, &opened.targets)?;
-    let trials = trials(&cells, spec);
-    let axes = axes(experiment, spec)?;
-    if trials == 0 {
-        let reasons = unavailable(&axes, &opened.targets, &cells);
+    plan.complete()?;
+    if plan.trials() == 0 {
+        let reasons = unavailable(&plan, targets);
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured, for these reasons:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
-    output.note(&planned(&axes, spec, &opened.targets, &cells, fit.as_ref(), job.dry));
-    if let (Some(fit), Some(budget)) = (&fit, spec.budget_ns.map(Duration::from_nanos)) {
-        if let Some(left_out) = left_out(fit, spec.rounds, budget) {
+    output.note(&planned(&plan, targets, fit.as_ref(), job.dry));
+    if let (Some(fit), Some(budget)) = (&fit, budget) {
+        if let Some(left_out) = left_out(fit, plan.spec.rounds, budget) {
             output.note(&left_out);
         }
         if let Some(late) = too_long(fit, budget) {
             output.warning(&late);
         }
     }
-    preflight::check(experiment, spec, &opened.targets, &cells, machine.memory_bytes)?;
+    preflight::check(&plan, targets, machine.memory_bytes)?;
     if job.dry {
         return Ok(exit::DONE);
     }
     for disturbance in kurabe_observe::disturbances(&std::env::temp_dir()) {
         output.warning(&disturbance);
     }
-    for caution in cautions(experiment, spec, opened, &cells)? {
+    for caution in cautions(&plan, opened) {
         output.warning(&caution);
     }
     for line in scattered(opened) {
@@ -122,29 +102,29 @@ fn make(
     signals::check()?;
     signals::wait_for("the tool to measure itself");
     let null = targets::null()?;
-    let overhead = overhead::measure(experiment, spec, &null, cancel)?;
+    let overhead = overhead::measure(&plan, &null, cancel)?;
     let began = now();
     let mut header = RunHeader {
-        run: format!("{}-{}", stamp(began), spec.experiment),
+        run: format!("{}-{}", stamp(began), plan.spec.experiment),
         began,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         command: targets::without_passwords(std::env::args()),
-        spec: spec.clone(),
+        spec: plan.spec.clone(),
         machine,
         targets: opened.records.clone(),
-        cells,
+        cells: plan.records(),
         overhead,
     };
     signals::wait_for("the targets to be made ready");
-    let mut houses = House::open_all(&opened.targets, &header.run)?;
-    preflight::room(experiment, spec, &opened.targets, &header.cells, &mut houses)?;
-    for unknown in preflight::unanalysed(experiment, spec, &opened.targets, &header.cells, &mut houses)? {
+    let mut fixtures = Fixture::open_all(targets, &header.run)?;
+    preflight::clear(&plan, targets, &mut fixtures)?;
+    for unknown in preflight::unanalysed(&plan, targets, &mut fixtures) {
         output.warning(&unknown);
     }
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run::new(header);
-    measure(Sitting { experiment, opened, houses, writer, cancel, html: job.html, output }, run)
+    measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output }, run)
 }
 
 /// Goes on with a run that was stopped.
@@ -168,10 +148,12 @@ pub(super) fn go_on(
         output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
     }
     // The recorded one: a password that it needs stands in the environment.
-    let wish = Wish::of(experiment, &run.header.spec, run.header.spec.cache.as_deref())?;
-    timeout::of_run(experiment, &run.header.spec)?;
+    let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
+    let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
+    let wish = Wish::of(&plan, spec.cache.as_deref());
+    timeout::of_run(&plan);
     let mut opened = targets::open(urls, &wish, output)?;
-    refuse_unseen(experiment, &run.header.spec, &mut opened)?;
+    refuse_unseen(&plan, &mut opened);
     for (index, target) in opened.targets.iter().enumerate() {
         let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
         if let Some(why) = &target.refused
@@ -192,17 +174,16 @@ pub(super) fn go_on(
             ));
         }
     }
-    let mut spec = run.header.spec.clone();
-    scale::count(&mut spec, &opened, output)?;
-    if spec != run.header.spec {
+    scale::count(&mut plan, &opened, output)?;
+    if plan.spec != run.header.spec {
         let error = Error::usage("the tables of pgbench have another scale than when the run began");
         return Err(error.hint("begin a new one: kurabe rerun").into());
     }
     let machine = machine::facts();
-    preflight::check(experiment, &run.header.spec, &opened.targets, &run.header.cells, machine.memory_bytes)?;
+    preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be made ready");
-    let mut houses = House::open_all(&opened.targets, &run.header.run)?;
-    preflight::room(experiment, &run.header.spec, &opened.targets, &run.header.cells, &mut houses)?;
+    let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
+    preflight::clear(&plan, &opened.targets, &mut fixtures)?;
     let resumption = Resumption {
         began: now(),
         trials_before: run.trials.len() as u64,
@@ -213,7 +194,7 @@ pub(super) fn go_on(
     };
     writer.resumed(&resumption)?;
     run.resumptions.push(resumption);
-    let sitting = Sitting { experiment, opened: &opened, houses, writer, cancel: &cancel, html, output };
+    let sitting = Sitting { plan: &plan, opened: &opened, fixtures, writer, cancel: &cancel, html, output };
     let made = measure(sitting, run);
     signals::wait_for("the servers to end");
     opened.close(output);
@@ -222,9 +203,9 @@ pub(super) fn go_on(
 
 /// What a new run and a resumed one have in common.
 struct Sitting<'a> {
-    experiment: &'static dyn Experiment,
+    plan: &'a Plan,
     opened: &'a Opened,
-    houses: Vec<Option<House>>,
+    fixtures: Vec<Option<Fixture>>,
     writer: Writer,
     cancel: &'a AtomicBool,
     html: bool,
@@ -232,12 +213,11 @@ struct Sitting<'a> {
 }
 
 fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
-    let Sitting { experiment, opened, houses, mut writer, cancel, html, output } = sitting;
+    let Sitting { plan, opened, fixtures, mut writer, cancel, html, output } = sitting;
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let axes = axes(experiment, &header.spec)?;
-    let mut progress = Progress::new(*output, &axes, names, header.spec.rounds, &completed);
+    let mut progress = Progress::new(*output, &plan.axes, names, header.spec.rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // A resumed run's clock goes on where it stopped.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
@@ -252,22 +232,19 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     }
     let mut ending = Ending::new(&run, began);
     let runner = Runner {
-        experiment,
-        spec: &header.spec,
+        plan,
         run: &header.run,
         targets: &opened.targets,
-        cells: &header.cells,
         began,
         cancel,
         progress: &completed,
         observer: Some(&observer),
         suspect: Some(kurabe_report::attribution::disturbed),
         sides: opened.sides.as_ref(),
-        rewrites: false,
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
-    let ended = runner.run(houses, &run.trials, &mut |event| {
+    let ended = runner.run(fixtures, &run.trials, &mut |event| {
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
             made.push((*record).clone());
@@ -337,11 +314,6 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
 /// Seconds since 1970-01-01 UTC.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// The experiment's axes, with the rate where one was asked for.
-fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<AxisInfo>> {
-    Ok(plan::axes(experiment, spec)?.into_iter().map(|(axis, _)| axis).collect())
 }
 
 /// `20261120-101744` in UTC, from seconds since 1970.

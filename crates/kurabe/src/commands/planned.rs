@@ -1,36 +1,22 @@
 //! What a run is going to do, said before it does it.
 
 use crate::progress::words;
-use kurabe_core::axis::AxisInfo;
-use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::units;
 use kurabe_engine::budget::Fit;
-use kurabe_engine::plan::Target;
+use kurabe_engine::plan::Plan;
+use kurabe_engine::target::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How many trials the rounds that are planned have.
-pub(super) fn trials(cells: &[CellRecord], spec: &RunSpec) -> usize {
-    cells.iter().filter(|cell| cell.unavailable.is_none()).count()
-        * spec.operations.len()
-        * spec.rounds as usize
-}
-
 /// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
-pub(super) fn planned(
-    axes: &[AxisInfo],
-    spec: &RunSpec,
-    targets: &[Target],
-    cells: &[CellRecord],
-    fit: Option<&Fit>,
-    every_cell: bool,
-) -> String {
-    let available = cells.iter().filter(|cell| cell.unavailable.is_none() && !cell.repeat).count();
+pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
+    let (spec, axes) = (&plan.spec, &plan.axes);
+    let available = plan.available().filter(|(record, _)| !record.repeat).count();
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let time = match (fit, spec.duration_ns) {
         (Some(fit), _) => format!("about {}", units::time(fit.expected)),
         (None, Some(duration)) => {
-            let most = Duration::from_nanos(duration).mul_f64(1.2) * trials(cells, spec) as u32;
+            let most = Duration::from_nanos(duration).mul_f64(1.2) * (plan.trials() as u32 * spec.rounds);
             format!("at most about {}", units::time(most))
         }
         (None, None) => "as long as the requests take".to_owned(),
@@ -52,12 +38,12 @@ pub(super) fn planned(
         spec.rounds
     );
     if every_cell {
-        for cell in cells.iter().filter(|cell| cell.unavailable.is_none()) {
+        for (cell, _) in plan.available() {
             let repeat = if cell.repeat { " (the baseline's repeat)" } else { "" };
             let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
         }
     }
-    for reason in unavailable(axes, targets, cells) {
+    for reason in unavailable(plan, targets) {
         let _ = write!(text, "\nnot available: {reason}");
     }
     text
@@ -113,11 +99,11 @@ pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Optio
 }
 
 /// One line for each reason, with the cells that it keeps out.
-pub(super) fn unavailable(axes: &[AxisInfo], targets: &[Target], cells: &[CellRecord]) -> Vec<String> {
+pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
-    for cell in cells {
+    for cell in plan.cells.iter().map(|cell| &cell.record) {
         let Some(reason) = cell.unavailable.as_deref() else { continue };
-        let name = words(axes, &cell.axes);
+        let name = words(&plan.axes, &cell.axes);
         match reasons.iter_mut().find(|(target, known, _)| *target == cell.target && *known == reason) {
             Some((_, _, names)) => names.push(name),
             None => reasons.push((cell.target, reason, vec![name])),

@@ -40,7 +40,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         html: !matches.get_flag("no-html"),
         dry,
     };
-    execute(job, output)
+    execute(&job, output)
 }
 
 /// What is wrong where neither an experiment nor a suite is named: most likely a misspelt experiment.
@@ -72,7 +72,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         html: !matches.get_flag("no-html"),
         dry: false,
     };
-    execute(job, output)
+    execute(&job, output)
 }
 
 /// Goes on with a run that was stopped.

@@ -7,17 +7,19 @@ use kurabe_core::Error;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;
-use kurabe_core::run::RunSpec;
 use kurabe_core::value::{Reply, Value};
-use kurabe_engine::plan::Target;
+use kurabe_engine::plan::Plan;
+use kurabe_engine::target::Target;
 use kurabe_experiments::custom::counts_scale;
+use kurabe_experiments::registry;
 use std::sync::Arc;
 
 /// The table whose rows are counted.
 const BRANCHES: &str = "pgbench_branches";
 
-/// Gives a run of pgbench's built-in scripts the scale of the tables that they run on.
-pub(super) fn count(spec: &mut RunSpec, opened: &Opened, output: &Output) -> Result<()> {
+/// Plans a run of pgbench's built-in scripts for the scale of the tables that they run on.
+pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result<()> {
+    let mut spec = plan.spec.clone();
     let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
     let mut found: Option<(u64, &str)> = None;
     for target in opened.targets.iter().filter(|target| target.refused.is_none()) {
@@ -44,7 +46,10 @@ pub(super) fn count(spec: &mut RunSpec, opened: &Opened, output: &Output) -> Res
         )),
         _ => output.note(&format!("scale {scale}: {BRANCHES} has so many rows")),
     }
-    custom.scale = Some(scale);
+    if custom.scale != Some(scale) {
+        custom.scale = Some(scale);
+        plan.rewrite(registry::of(&spec)?, spec)?;
+    }
     Ok(())
 }
 

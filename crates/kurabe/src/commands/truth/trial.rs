@@ -14,8 +14,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::plan::{self, Target, dataset};
+use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_report::attribution::{Attribution, of_trial};
@@ -80,19 +81,23 @@ impl Ground<'_> {
         };
         let experiment = registry::find(if kind.writes() { "point-write" } else { "point-read" })?;
         let spec = self.spec(experiment, kind, round)?;
+        let targets = [Target::new(self.engine, driver, facts)];
+        let mut run = RunPlan::new(experiment, &spec, &targets)?;
+        // Another session can hold few rows only.
+        run.allow_rewrites();
+        run.retain(|cell| !cell.repeat);
         let plan = match kind {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {
                 let folder = self.server.map_or_else(std::env::temp_dir, |server| server.dir().to_owned());
                 Plan::Limit(Limit::Writes(disk(&folder)?, WRITES))
             }
-            Kind::Lock => self.hold(&url, experiment, &spec, kind)?,
+            Kind::Lock => self.hold(&url, &run, kind)?,
             _ => Plan::Nothing,
         };
         let failed = Arc::default();
         let planter = Planter { watcher, plan, server, failed: Arc::clone(&failed) };
-        let target = Target::new(self.engine, driver, facts);
-        let measured = self.measure(experiment, &spec, &[target], &planter)?;
+        let measured = self.measure(&run, &targets, &planter)?;
         drop(relay);
         if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(Error::unsupported(format!("it could not be planted: {why}")));
@@ -115,42 +120,26 @@ impl Ground<'_> {
     }
 
     /// The session that holds all rows, over a connection of its own.
-    fn hold(&self, url: &TargetUrl, experiment: &dyn Experiment, spec: &RunSpec, kind: Kind) -> Result<Plan> {
+    fn hold(&self, url: &TargetUrl, run: &RunPlan, kind: Kind) -> Result<Plan> {
         let (driver, ..) = open_one(url, None)?;
         for operation in [Operation::Begin, Operation::Rollback] {
             if let kurabe_core::driver::Support::No(why) = driver.supports(&operation) {
                 return Err(Error::unsupported(why));
             }
         }
-        let cell =
-            spec.axes.iter().filter_map(|(name, values)| Some((name.clone(), values.first()?.clone())));
-        let demand = experiment.workload(&kurabe_core::axis::Cell::new(cell), &dataset(spec, 0))?.demand();
-        let update =
-            demand.operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
+        let operations = run.available().flat_map(|(_, cell)| cell.demand.operations.clone());
+        let update = operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
         let update = update.ok_or_else(|| Error::unsupported("the experiment changes no rows"))?;
         Ok(Plan::Hold(driver, update, kind.records(), self.time))
     }
 
-    fn measure(
-        &self,
-        experiment: &dyn Experiment,
-        spec: &RunSpec,
-        targets: &[Target],
-        planter: &Planter,
-    ) -> Result<Measurement> {
-        let mut cells = plan::cells(experiment, spec, targets)?;
-        cells.retain(|cell| !cell.repeat);
-        if let Some(why) = cells.first().and_then(|cell| cell.unavailable.clone()) {
+    fn measure(&self, run: &RunPlan, targets: &[Target], planter: &Planter) -> Result<Measurement> {
+        if let Some(why) = run.cells.first().and_then(|cell| cell.record.unavailable.clone()) {
             return Err(Error::unsupported(why));
         }
         let name = format!("truth-{}", std::process::id());
-        let runner = Runner {
-            cancel: self.cancel,
-            observer: Some(planter),
-            // Another session can hold few rows only.
-            rewrites: true,
-            ..Runner::new(experiment, spec, &name, targets, &cells)
-        };
+        let runner =
+            Runner { cancel: self.cancel, observer: Some(planter), ..Runner::new(run, &name, targets) };
         let outcome = runner.trials()?.pop().map(|trial| trial.outcome);
         match outcome {
             Some(Outcome::Measured(measured)) => Ok(*measured),

@@ -13,9 +13,10 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::event::Event;
-use kurabe_engine::house::House;
-use kurabe_engine::plan::{self, Target};
+use kurabe_engine::fixture::Fixture;
+use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_report::analyse;
@@ -140,7 +141,7 @@ impl<'a> Ground<'a> {
                 facts,
                 claims: at == 0,
                 refused,
-                renew: None,
+                restart: None,
             })
         };
         let both = [target(0, 0.0)?, target(1, share)?];
@@ -208,7 +209,8 @@ impl<'a> Ground<'a> {
         targets: &[Target],
         mut each: impl FnMut(&TrialRecord, usize),
     ) -> Result<Run> {
-        let cells = plan::cells(experiment, spec, targets)?;
+        let mut plan = RunPlan::new(experiment, spec, targets)?;
+        plan.allow_rewrites();
         let header = RunHeader {
             run: format!("truth-{}", std::process::id()),
             began: 0,
@@ -217,16 +219,14 @@ impl<'a> Ground<'a> {
             spec: spec.clone(),
             machine: machine::facts(),
             targets: targets.iter().map(record).collect(),
-            cells,
+            cells: plan.records(),
             overhead: Vec::new(),
         };
         let watcher = Watcher::new();
         let runner = Runner {
-            experiment,
-            spec,
+            plan: &plan,
             run: &header.run,
             targets,
-            cells: &header.cells,
             began: Instant::now(),
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
@@ -234,11 +234,10 @@ impl<'a> Ground<'a> {
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
             suspect: None,
             sides: self.plan.sides.as_ref(),
-            rewrites: true,
         };
         let mut trials = Vec::new();
-        let houses = House::open_all(targets, &header.run)?;
-        let complete = runner.run(houses, &[], &mut |event| {
+        let fixtures = Fixture::open_all(targets, &header.run)?;
+        let complete = runner.run(fixtures, &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
                 each(record, header.cells[record.cell].target);
                 trials.push(record.clone());

@@ -1,8 +1,6 @@
-//! What the connections of a trial cost the server: what its processes hold with them open, less what they held just
-//! before.
+//! What connections cost the server: what its processes hold with them open, less what they held just before.
 
-use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::experiment::Footprint;
+use kurabe_core::driver::Driver;
 use kurabe_core::figure::{
     Figure, MEMORY, MEMORY_ADDED, MEMORY_EACH, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, THREADS,
     THREADS_ADDED, Unit,
@@ -13,69 +11,35 @@ use std::thread;
 use std::time::Duration;
 
 /// A server ends the connections of the trial before in its own time, and starts helpers of its own now and then: it is
-/// looked at again until it has as many processes and threads as this long before, …
+/// sampled again until it has as many processes and threads as this long before, …
 const PAUSE: Duration = Duration::from_millis(40);
 /// … but no more often than this.
-const LOOKS: u32 = 50;
+const SAMPLES: u32 = 50;
 
-/// One trial's question, and what is known so far.
-pub(crate) struct Asked<'a> {
-    what: Footprint,
+/// What the server held before the connections were opened.
+pub(crate) struct MemoryReading<'a> {
     driver: &'a dyn Driver,
     observer: &'a dyn Observer,
     before: Holding,
-    /// The connections that stand idle.
-    idle: Vec<Box<dyn Session>>,
 }
 
-impl<'a> Asked<'a> {
-    /// Looks at the server before the connections in question are opened: none of the clients' is open yet where
-    /// theirs are, and all of them are where it is others.
+impl<'a> MemoryReading<'a> {
+    /// Samples the server before the connections in question are opened. Without an observer there is nothing to read: so
+    /// it is where the tool measures itself.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported), with the reason, where the server's processes cannot be seen.
-    pub(crate) fn begin(
-        what: Footprint,
-        driver: &'a dyn Driver,
-        observer: Option<&'a dyn Observer>,
-    ) -> Result<Option<Self>> {
-        // The tool's measurement of itself asks nobody.
+    pub(crate) fn begin(driver: &'a dyn Driver, observer: Option<&'a dyn Observer>) -> Result<Option<Self>> {
         let Some(observer) = observer else { return Ok(None) };
-        let before = settled(driver, observer)?;
-        Ok(Some(Self { what, driver, observer, before, idle: Vec::new() }))
+        Ok(Some(Self { driver, observer, before: steady(driver, observer)? }))
     }
 
-    /// Opens the idle connections, where such are asked for.
+    /// Samples it again, with so many connections open.
     ///
     /// # Errors
-    /// Where the server refuses one.
-    pub(crate) fn open(&mut self, options: &ConnectOptions) -> Result<()> {
-        let Footprint::Idle(count) = self.what else { return Ok(()) };
-        for n in 1..=count {
-            let session = self
-                .driver
-                .connect(options)
-                .map_err(|error| error.context(format!("opening connection {n} of {count}")))?;
-            self.idle.push(session);
-        }
-        Ok(())
-    }
-
-    /// Looks again, with all connections open, and closes the idle ones. `clients` is how many connections the
-    /// clients have.
-    ///
-    /// # Errors
-    /// As for [`Asked::begin`].
-    pub(crate) fn end(self, clients: usize) -> Result<Vec<Figure>> {
-        let after = settled(self.driver, self.observer)?;
-        let connections = match self.what {
-            Footprint::Idle(count) => count,
-            Footprint::Clients => clients,
-        };
-        for session in self.idle {
-            // What was to be seen has been seen.
-            let _ = session.close();
-        }
+    /// As for [`MemoryReading::begin`].
+    pub(crate) fn end(self, connections: usize) -> Result<Vec<Figure>> {
+        let after = steady(self.driver, self.observer)?;
         Ok(figures(&self.before, &after, connections as f64))
     }
 }
@@ -96,16 +60,16 @@ fn figures(before: &Holding, after: &Holding, connections: f64) -> Vec<Figure> {
 }
 
 /// What the server holds once it neither begins nor ends anything any more.
-fn settled(driver: &dyn Driver, observer: &dyn Observer) -> Result<Holding> {
-    let look = || {
+fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<Holding> {
+    let sample = || {
         observer.holding(&driver.endpoint()).map_err(|why| {
-            Error::new(ErrorKind::Unsupported, format!("what the server holds is not to be seen: {why}"))
+            Error::new(ErrorKind::Unsupported, format!("the memory of the server cannot be read: {why}"))
         })
     };
-    let mut last = look()?;
-    for _ in 0..LOOKS {
+    let mut last = sample()?;
+    for _ in 0..SAMPLES {
         thread::sleep(PAUSE);
-        let now = look()?;
+        let now = sample()?;
         let same = (now.processes, now.threads) == (last.processes, last.threads);
         last = now;
         if same {

@@ -1,26 +1,31 @@
-//! A target's house: the part of its database that the run works in, opened, claimed and swept.
+//! A target's fixture: the part of its database that the run works in, opened, claimed and cleaned up, and what is known of
+//! the data in it.
 
-use crate::plan::Target;
-use kurabe_core::Result;
+use crate::cancellable::cancellable;
+use crate::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{ConnectOptions, Namespace, Session};
-use std::collections::HashSet;
+use kurabe_core::experiment::{DatasetState, Workload};
+use kurabe_core::planned::PlannedCell;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 /// A claimed namespace and a session beside it: what loads, clears and checks, apart from the clients. What the run made
 /// there goes with it, as far as the server can still be reached.
-pub struct House {
+pub struct Fixture {
     /// Where collections are made and removed.
     pub namespace: Box<dyn Namespace>,
     /// Loads and checks.
     pub session: Box<dyn Session>,
     slot: usize,
-    /// The data that has been loaded ([`Workload::data`](kurabe_core::experiment::Workload::data)).
-    pub(crate) loaded: HashSet<String>,
+    /// The datasets that have been loaded, by name.
+    datasets: HashMap<String, DatasetState>,
     /// Trials made on this data so far.
     trials: u64,
 }
 
-impl House {
+impl Fixture {
     /// Opens a target's namespace, claims it for the run, and removes what an earlier run that died left there.
     ///
     /// # Errors
@@ -33,7 +38,7 @@ impl House {
         Self::within(namespace, target, slot, slots)
     }
 
-    /// Opens a second house of a target whose first one has claimed the namespace.
+    /// Opens a second fixture of a target whose first one has claimed the namespace.
     ///
     /// # Errors
     /// Where the target cannot be reached.
@@ -43,19 +48,69 @@ impl House {
 
     fn within(namespace: Box<dyn Namespace>, target: &Target, slot: usize, slots: usize) -> Result<Self> {
         let session = target.driver.connect(&ConnectOptions::default())?;
-        let mut house = Self { namespace, session, slot, loaded: HashSet::new(), trials: 0 };
+        let mut fixture = Self { namespace, session, slot, datasets: HashMap::new(), trials: 0 };
         // Whether collections may be made here is better known now than after an hour.
         let probe = Collection::new(
             format!("{NAMESPACE_PREFIX}{slot}_probe"),
             vec![Field { name: "id", kind: FieldType::Int }],
             vec![0],
         );
-        house.namespace.create(&probe)?;
-        house.namespace.remove(&probe.name)?;
+        fixture.namespace.create(&probe)?;
+        fixture.namespace.remove(&probe.name)?;
         // Other targets of this run may be the same server: their slots are theirs.
         let old = |of: Option<usize>| slots < usize::MAX && target.claims && of.is_none_or(|of| of >= slots);
-        house.remove(|of| of == Some(slot) || old(of))?;
-        Ok(house)
+        fixture.remove(|of| of == Some(slot) || old(of))?;
+        Ok(fixture)
+    }
+
+    /// Whether the data of a cell has been loaded.
+    pub(crate) fn has(&self, cell: &PlannedCell) -> bool {
+        self.datasets.contains_key(&cell.dataset)
+    }
+
+    /// Loads the data of a cell.
+    ///
+    /// # Errors
+    /// As for [`Workload::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+    pub fn load(&mut self, cell: &PlannedCell, workload: &dyn Workload, cancel: &AtomicBool) -> Result<()> {
+        let state = workload.load(&mut *self.namespace, &mut cancellable(&mut *self.session, cancel))?;
+        self.datasets.insert(cell.dataset.clone(), state);
+        Ok(())
+    }
+
+    /// Makes ready for a trial on the data of a cell.
+    ///
+    /// # Errors
+    /// As for [`Workload::before`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+    pub fn before(
+        &mut self,
+        cell: &PlannedCell,
+        workload: &dyn Workload,
+        operation: &str,
+        cancel: &AtomicBool,
+    ) -> Result<()> {
+        let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
+        let mut session = cancellable(&mut *self.session, cancel);
+        workload.before(operation, state, &mut *self.namespace, &mut session)?;
+        drop(session);
+        self.session.settle()
+    }
+
+    /// The state of a cell's data.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where it has not been loaded.
+    pub(crate) fn state(&self, cell: &PlannedCell) -> Result<&DatasetState> {
+        self.datasets.get(&cell.dataset).ok_or_else(not_loaded)
+    }
+
+    /// The state of a cell's data, and the session that checks it.
+    ///
+    /// # Errors
+    /// As for [`Fixture::state`].
+    pub fn lend(&mut self, cell: &PlannedCell) -> Result<(&DatasetState, &mut (dyn Session + 'static))> {
+        let state = self.datasets.get(&cell.dataset).ok_or_else(not_loaded)?;
+        Ok((state, &mut *self.session))
     }
 
     /// The number of the next trial on this data, from 1.
@@ -67,7 +122,7 @@ impl House {
     /// Opens the namespaces of all targets of a run on which anything is measured.
     ///
     /// # Errors
-    /// As for [`House::open`]; the message begins with the target's name.
+    /// As for [`Fixture::open`]; the message begins with the target's name.
     pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
             if target.refused.is_some() {
@@ -98,17 +153,21 @@ impl House {
     /// # Errors
     /// The server's error.
     pub fn clean_up(&mut self) -> Result<()> {
-        self.loaded.clear();
+        self.datasets.clear();
         let slot = self.slot;
         if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }
     }
 }
 
-impl Drop for House {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // Best effort: what is left is removed by the next run that claims the namespace.
         let _ = self.clean_up();
     }
+}
+
+fn not_loaded() -> Error {
+    Error::new(ErrorKind::Internal, "the data of a cell has not been loaded")
 }
 
 /// The slot in a collection's name: `kurabe_<slot>_…`.

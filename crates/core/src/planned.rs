@@ -1,0 +1,161 @@
+//! What an experiment says of one cell before anything is measured: what it needs, what the engine arranges for it, and how
+//! its clients work. All of it are values; the engine compares them with targets and groups trials by them.
+
+use crate::driver::Capability;
+use crate::experiment::Workload;
+use crate::operation::Operation;
+use std::sync::Arc;
+
+/// One cell of an experiment, planned.
+pub struct PlannedCell {
+    /// What it needs of its target.
+    pub demand: Demand,
+    /// What the engine arranges before each trial.
+    pub provision: Provision,
+    /// Names the data that [`Workload::load`] makes: cells with the same name on one target share it.
+    pub dataset: String,
+    /// Mean bytes handed to the database for one record, after compression and encoding.
+    pub stored_bytes: Option<u64>,
+    /// How its clients work.
+    pub policy: LoopPolicy,
+    /// Makes what they do. Called for each trial, so that no large buffers are held for cells that wait.
+    pub make: Make,
+}
+
+/// What [`PlannedCell::make`] is.
+pub type Make = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
+
+impl PlannedCell {
+    /// A cell of clients that work on these data, with nothing arranged. A struct update says what else there is.
+    pub fn new(
+        dataset: impl Into<String>,
+        demand: Demand,
+        policy: LoopPolicy,
+        workload: impl Workload + 'static,
+    ) -> Self {
+        let workload: Arc<dyn Workload> = Arc::new(workload);
+        Self {
+            demand,
+            provision: Provision::default(),
+            dataset: dataset.into(),
+            stored_bytes: None,
+            policy,
+            make: Box::new(move || Arc::clone(&workload)),
+        }
+    }
+
+    /// Connections that are open at once: the clients', idle ones, and two by which the engine loads and checks.
+    pub fn connections(&self) -> u64 {
+        let clients = match self.policy.connections {
+            Connections::Pool(size) => size,
+            Connections::Kept | Connections::PerRequest => self.policy.clients,
+        };
+        (clients + self.provision.idle_connections) as u64 + 2
+    }
+}
+
+/// What the engine arranges before a trial, so that no experiment does it by hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provision {
+    /// Restarts the server, where it is ours, before each trial: for what earlier trials leave in a server's memory.
+    pub restart: bool,
+    /// Connections that are opened once the clients have warmed up, and stand idle until the trial ends.
+    pub idle_connections: usize,
+    /// Reads what the server's processes hold with the idle connections open, or with the clients' where there are none idle,
+    /// and what they held just before.
+    pub server_memory: bool,
+}
+
+/// How the clients of a loop work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopPolicy {
+    /// How many run at once.
+    pub clients: usize,
+    /// Where a transaction has its connection from.
+    pub connections: Connections,
+    /// Requests that one transaction sends before it awaits their answers. Each counts as a request of its own, and its
+    /// service time is that of them all.
+    pub pipeline: u64,
+    /// Whether its trials may be interleaved with those of other cells: not where what one leaves behind decides what the
+    /// next one finds, as in a cache.
+    pub interleave: bool,
+    /// Whether every answer of a transaction that only reads is compared with what it must be.
+    pub verifies_reads: bool,
+    /// How many transactions of an operation that writes one trial may have; `None` where they never run out of records.
+    pub capacity: Option<Capacity>,
+}
+
+impl LoopPolicy {
+    /// Clients that send one request at a time, and that any number of trials may follow.
+    pub fn new(clients: usize, connections: Connections) -> Self {
+        Self { clients, connections, pipeline: 1, interleave: true, verifies_reads: true, capacity: None }
+    }
+}
+
+/// Where the transactions of a loop have their connections from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// Each client keeps one.
+    Kept,
+    /// All clients share so many: each transaction is attached to one that it takes, and detached before it gives it back.
+    Pool(usize),
+    /// Each transaction opens one and closes it.
+    PerRequest,
+}
+
+/// What a cell needs of its target: compared with what the driver supports and with the server's limits when the
+/// run is planned, before anything is measured.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// Every operation that the transaction, the load and the check prepare.
+    pub operations: Vec<Operation>,
+    /// What its driver must be able to do beside them: a target without one of these has no such cell.
+    pub capabilities: Vec<Capability>,
+    /// The largest single value, in bytes.
+    pub value_bytes: u64,
+    /// The largest request or answer, values together, in bytes.
+    pub request_bytes: u64,
+    /// The most parameters of one request.
+    pub parameters: u64,
+    /// Bytes that the load puts into the store.
+    pub loaded_bytes: u64,
+    /// Bytes of memory that each client holds.
+    pub client_bytes: u64,
+    /// What the target must have said of itself.
+    pub settings: Vec<NeededSetting>,
+}
+
+/// A setting that a target must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededSetting {
+    /// Its name, as the target tells it.
+    pub name: String,
+    /// The value that it must have.
+    pub value: String,
+    /// How it comes to have it, a clause: "start it with …".
+    pub remedy: String,
+}
+
+/// How many transactions one trial may have where each record is changed at most once.
+///
+/// Records are dealt out to clients in turn: of n records and c clients, each has n/c, and the first n mod c have one more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Records that a trial may change.
+    pub records: u64,
+    /// Requests for each record: 20 where one request in 20 changes one.
+    pub requests_per_record: u64,
+}
+
+impl Capacity {
+    /// Requests that a client may make in one trial, warm-up included.
+    pub fn of_client(&self, index: usize, count: usize) -> u64 {
+        share(self.records, index, count).saturating_mul(self.requests_per_record)
+    }
+}
+
+/// The part of `n` that falls to a client where it is dealt out in turn.
+pub fn share(n: u64, index: usize, count: usize) -> u64 {
+    let count = count.max(1) as u64;
+    n / count + u64::from((index as u64) < n % count)
+}
