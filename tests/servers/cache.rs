@@ -147,7 +147,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
         assert!(text.contains("\"cache\":\"redis://"), "{}", text.lines().next().unwrap());
     }
     // What somebody else does to the copies meanwhile.
-    let spoil = "EVAL \"for n=1,50 do local k=redis.call('RANDOMKEY') if k and string.find(k,'_in_') then \
+    let spoil = "EVAL \"for n=1,50 do local k=redis.call('RANDOMKEY') if k and string.find(k,'_copies') then \
                  redis.call('SETRANGE',k,300,'WRONG') end end return 1\" 0";
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -57,12 +57,12 @@ impl Catalogue {
             let about = format!("/{}", served.name);
             routes.insert(about.clone(), Route::Fixed(Kind::Json, about_page(application, served)));
             paths.push(about);
-            let further = served.workload.further_pages();
+            let further = served.pages.further();
             for operation in served.operations.iter().chain(further).copied() {
                 let path = format!("/{}/{operation}", served.name);
                 routes.insert(path.clone(), Route::Page(pages.len()));
                 paths.push(path);
-                let anew = served.workload.connects_anew(operation);
+                let anew = served.pages.connects_anew(operation);
                 pages.push(Page { served: Some(index), operation, anew });
             }
         }
@@ -123,7 +123,7 @@ fn about_page(application: &Application, served: &Served) -> Vec<u8> {
     };
     let mut about = Map::new();
     about.insert("experiment".to_owned(), json!(served.name));
-    about.extend(served.workload.facts().into_iter().map(|(name, number)| (name.to_owned(), json!(number))));
+    about.extend(served.pages.facts().into_iter().map(|(name, number)| (name.to_owned(), json!(number))));
     about.insert("application".to_owned(), json!(concat!("kurabe ", env!("CARGO_PKG_VERSION"))));
     about.insert("engine".to_owned(), json!(facts.engine));
     about.insert("version".to_owned(), json!(facts.version));

@@ -28,9 +28,10 @@ pub use server::Listening;
 
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Session};
-use kurabe_core::experiment::{DatasetState, Workload};
+use kurabe_core::experiment::DatasetState;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
+use kurabe_core::page::Serve;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,8 +66,8 @@ pub struct Served {
     pub name: &'static str,
     /// Its operations: the second part.
     pub operations: Vec<&'static str>,
-    /// Its work.
-    pub workload: Arc<dyn Workload>,
+    /// Its pages.
+    pub pages: Arc<dyn Serve>,
     /// The state of its data.
     pub state: Arc<DatasetState>,
 }

@@ -6,6 +6,7 @@ use crate::{Application, Connection};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::operation::Operation;
+use kurabe_core::page::Page;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use rustix::time::{ClockId, clock_gettime};
@@ -62,7 +63,7 @@ impl Ledger {
 
 /// One page's transaction in a place.
 struct Desk {
-    transaction: Box<dyn Transaction>,
+    transaction: Box<dyn Page>,
     /// Whether it is attached to the present connection.
     attached: bool,
     completed: u64,
@@ -144,7 +145,7 @@ impl Seat {
         }
         desk.completed += 1;
         let mut body = Vec::new();
-        desk.transaction.answer(&mut body);
+        desk.transaction.show(&mut body);
         Ok(body)
     }
 
@@ -246,12 +247,12 @@ fn transaction(
     catalogue: &Catalogue,
     page: usize,
     client: Client,
-) -> Result<Box<dyn Transaction>> {
+) -> Result<Box<dyn Page>> {
     let page = &catalogue.pages[page];
     match page.served {
         Some(served) => {
             let served = &application.served[served];
-            served.workload.transaction(page.operation, &served.state, client)
+            served.pages.page(page.operation, &served.state, client)
         }
         None => Ok(Box::new(Health::default())),
     }
@@ -282,8 +283,10 @@ impl Transaction for Health {
     fn check(&mut self) -> Result<()> {
         Ok(())
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Health {
+    fn show(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ok\n");
     }
 }

@@ -70,14 +70,6 @@ pub trait Hook: Send {
         inner.pipeline(prepared, parameters, out)
     }
 
-    /// As [`Session::ask`].
-    ///
-    /// # Errors
-    /// As there.
-    fn ask(&mut self, inner: &mut dyn Session, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
-        inner.ask(page, last, out)
-    }
-
     /// As [`Session::release`].
     ///
     /// # Errors
@@ -217,11 +209,6 @@ impl<S: Held, H: Hook> Session for Hooked<S, H> {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         self.hook.before_request()?;
         self.hook.pipeline(&mut *self.inner, prepared, parameters, out)
-    }
-
-    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
-        self.hook.before_request()?;
-        self.hook.ask(&mut *self.inner, page, last, out)
     }
 
     fn settle(&mut self) -> Result<()> {

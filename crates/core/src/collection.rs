@@ -3,10 +3,6 @@
 /// Every collection's name starts with this; a driver refuses to touch anything else.
 pub const NAMESPACE_PREFIX: &str = "kurabe_";
 
-/// What stands in the name of a collection that lies in a cache in front of the store, between what is the collection's
-/// own and the name of the cache.
-const IN_CACHE: &str = "_in_";
-
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
@@ -50,22 +46,14 @@ pub struct Collection {
     pub key: Vec<usize>,
     /// Further indexes: each the positions of its fields.
     pub indexes: Vec<Vec<usize>>,
+    /// The name of the cache in front of the store that it lies in; `None`: in the store itself.
+    pub cache: Option<String>,
 }
 
 impl Collection {
-    /// A collection with a primary key and no further index.
+    /// A collection of the store, with a primary key and no further index.
     pub fn new(name: impl Into<String>, fields: Vec<Field>, key: Vec<usize>) -> Self {
-        Self { name: name.into(), fields, key, indexes: Vec::new() }
-    }
-
-    /// The name of a collection that lies in this cache.
-    pub fn name_in_cache(name: &str, cache: &str) -> String {
-        format!("{name}{IN_CACHE}{cache}")
-    }
-
-    /// The cache that a collection of this name lies in; `None`: in the store itself, as all do where there is no cache.
-    pub fn cache_of(name: &str) -> Option<&str> {
-        name.rsplit_once(IN_CACHE).map(|(_, cache)| cache)
+        Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None }
     }
 
     /// Whether the name is one that Kurabe gives: what a driver checks before it makes or removes anything.
@@ -81,14 +69,6 @@ impl Collection {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_says_which_cache_its_collection_lies_in() {
-        let name = Collection::name_in_cache("kurabe_0_aside_1000", "as_is");
-        assert!(Collection::name_is_ours(&name));
-        assert_eq!(Collection::cache_of(&name), Some("as_is"));
-        assert_eq!(Collection::cache_of("kurabe_0_session_1000_blob_none_binary_text_r"), None);
-    }
 
     #[test]
     fn only_plain_names_with_our_prefix_are_ours() {

@@ -116,18 +116,6 @@ pub trait Session: Send {
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
     }
 
-    /// Asks an application that serves experiments for a page, and replaces what is in `out` by it. `last` says that this
-    /// connection is asked nothing more, so that the application may close it.
-    ///
-    /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the target [is none](Capabilities::is_application);
-    /// [`NotFound`](crate::ErrorKind::NotFound) where it has no such page or record; the reason that it gives where it
-    /// could not do what was asked, with HTTP's status as code.
-    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
-        let _ = (page, last, out);
-        Err(Error::unsupported("a database has no pages"))
-    }
-
     /// Has the server take into its statistics at once what this session did, where it would take its time: so that it is
     /// not taken for a trial's that comes after. Costs a round trip where it does anything.
     ///
@@ -287,7 +275,7 @@ pub struct Capabilities {
     /// Whether requests can be sent before the answers to earlier ones have come ([`Session::pipeline`]).
     pub pipelining: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`) and no database: its
-    /// sessions [`ask`](Session::ask) for pages, and it keeps its own data.
+    /// sessions have the operation [`Page`](Operation::Page) alone, and it keeps its own data.
     pub is_application: bool,
 }
 

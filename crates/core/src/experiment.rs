@@ -4,6 +4,7 @@ use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::figure::Figure;
+use crate::page::Pages;
 use crate::planned::PlannedCell;
 use crate::verification::Verification;
 use std::any::Any;
@@ -14,6 +15,11 @@ pub trait Experiment: Sync {
     /// What it is: name, question, axes, operations, charts.
     fn info(&self) -> &'static ExperimentInfo;
 
+    /// Whether its cells may have a cache in front of the store ([`Provision::cache`](crate::planned::Provision::cache)).
+    fn takes_cache(&self) -> bool {
+        false
+    }
+
     /// Plans one cell: what it needs and what it does. The same values give the same plan, and no target is asked.
     ///
     /// # Errors
@@ -21,15 +27,9 @@ pub trait Experiment: Sync {
     /// cell do not go together, with the reason.
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell>;
 
-    /// Plans one cell on a target that is [an application](crate::driver::Capabilities::is_application): each transaction is
-    /// one page of it.
-    ///
-    /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the experiment has no such form.
-    fn plan_pages(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let _ = (cell, dataset);
-        let name = self.info().name;
-        Err(Error::unsupported(format!("{name} is not driven through an application")))
+    /// Its form through an application; `None` where it has no such form.
+    fn pages(&self) -> Option<&dyn Pages> {
+        None
     }
 }
 
@@ -114,24 +114,6 @@ pub struct Dataset {
 /// The work of a loop: each client makes its transaction over and over. It holds nothing that changes: what is known of the
 /// data is a [`DatasetState`] that the engine keeps with it and lends.
 pub trait Workload: Send + Sync {
-    /// Further transactions that an application serves beside the operations: by them a client that is not the
-    /// application can hold it to what it said.
-    fn further_pages(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether an application opens a connection of its own for each request of this operation or further page, whatever it
-    /// does for others.
-    fn connects_anew(&self, operation: &str) -> bool {
-        let _ = operation;
-        false
-    }
-
-    /// What a client has to know to verify an application's answers: names and numbers.
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-
     /// Makes the collections and fills them: deterministic, called once per run for each [`PlannedCell::dataset`].
     ///
     /// # Errors
@@ -308,15 +290,6 @@ pub trait Transaction: Send {
     /// the request begins, so it is not timed.
     fn draw(&mut self);
 
-    /// Chooses this record: in place of [`Transaction::draw`], where a client of an application names one.
-    ///
-    /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) where the transaction chooses itself.
-    fn choose(&mut self, key: u64) -> Result<()> {
-        let _ = key;
-        Err(Error::usage("this page chooses its record itself"))
-    }
-
     /// Does the work: this is what is timed. Allocates nothing.
     ///
     /// # Errors
@@ -328,12 +301,6 @@ pub trait Transaction: Send {
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self) -> Result<()>;
-
-    /// Appends what the last `run` read or wrote, in the form that `docs/app.openapi.yaml` describes: the body of an
-    /// application's answer. Called after a `check` that found all right.
-    fn answer(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"done\n");
-    }
 
     /// The time that named parts of all runs so far took together, where a transaction has parts. The names are of
     /// [`FIGURES`](crate::figure::FIGURES).

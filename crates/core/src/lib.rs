@@ -20,6 +20,7 @@ pub mod figure;
 pub mod load;
 pub mod observation;
 pub mod operation;
+pub mod page;
 pub mod planned;
 pub mod raw;
 pub mod run;

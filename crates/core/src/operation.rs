@@ -82,6 +82,13 @@ pub enum Operation {
         /// Which fields come back, by position.
         fields: Vec<usize>,
     },
+    /// A page of an application, which keeps its own data and has no other operation. Parameters: its path. Reply: one row with
+    /// the body as bytes. An error where it has no such page or record ([`NotFound`](crate::ErrorKind::NotFound)), or
+    /// could not do what was asked, with its reason and HTTP's status as code.
+    Page {
+        /// Whether this connection is asked nothing more, so that the application may close it.
+        last: bool,
+    },
     /// How many rows there are, counted by the server. Reply: one row, one whole number.
     Count {
         /// Where.
@@ -112,15 +119,21 @@ impl Operation {
             Self::Delete { .. } => "Delete",
             Self::FindEqual { .. } => "FindEqual",
             Self::FindRange { .. } => "FindRange",
+            Self::Page { .. } => "Page",
             Self::Count { .. } => "Count",
             Self::Raw { .. } => "Raw",
         }
     }
 
-    /// The collection it works on; none for `Ping`, transactions and a user's own statement.
+    /// The collection it works on; none for `Ping`, transactions, pages and a user's own statement.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
-            Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Raw { .. } => None,
+            Self::Ping
+            | Self::Begin
+            | Self::Commit
+            | Self::Rollback
+            | Self::Page { .. }
+            | Self::Raw { .. } => None,
             Self::Get { collection, .. }
             | Self::Insert { collection }
             | Self::InsertMany { collection, .. }
@@ -146,6 +159,7 @@ impl Operation {
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
             Self::FindRange { .. } => 2,
+            Self::Page { .. } => 1,
             Self::Raw { statement } => statement.parameters,
         }
     }

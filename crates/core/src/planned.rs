@@ -4,6 +4,7 @@
 use crate::driver::Capability;
 use crate::experiment::Workload;
 use crate::operation::Operation;
+use crate::page::Serve;
 use std::sync::Arc;
 
 /// One cell of an experiment, planned.
@@ -20,10 +21,15 @@ pub struct PlannedCell {
     pub policy: LoopPolicy,
     /// Makes what they do. Called for each trial, so that no large buffers are held for cells that wait.
     pub make: Make,
+    /// Makes what an application serves of it; `None` where it has no pages.
+    pub serve: Option<MakeServed>,
 }
 
 /// What [`PlannedCell::make`] is.
 pub type Make = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
+
+/// What [`PlannedCell::serve`] is.
+pub type MakeServed = Box<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
 
 impl PlannedCell {
     /// A cell of clients that work on these data, with nothing arranged. A struct update says what else there is.
@@ -41,6 +47,27 @@ impl PlannedCell {
             stored_bytes: None,
             policy,
             make: Box::new(move || Arc::clone(&workload)),
+            serve: None,
+        }
+    }
+
+    /// A cell whose transactions are also pages of an application.
+    pub fn served<W: Serve + 'static>(
+        dataset: impl Into<String>,
+        demand: Demand,
+        policy: LoopPolicy,
+        make: impl Fn() -> Arc<W> + Send + Sync + 'static,
+    ) -> Self {
+        let make = Arc::new(make);
+        let serve = Arc::clone(&make);
+        Self {
+            demand,
+            provision: Provision::default(),
+            dataset: dataset.into(),
+            stored_bytes: None,
+            policy,
+            make: Box::new(move || make()),
+            serve: Some(Box::new(move || serve())),
         }
     }
 
@@ -61,9 +88,20 @@ pub struct Provision {
     pub restart: bool,
     /// Connections that are opened once the clients have warmed up, and stand idle until the trial ends.
     pub idle_connections: usize,
+    /// The cache in front of the store, where there is one.
+    pub cache: Option<CacheNeed>,
     /// Reads what the server's processes hold with the idle connections open, or with the clients' where there are none idle,
     /// and what they held just before.
     pub server_memory: bool,
+}
+
+/// A cache that a cell needs in front of its store. A run has one of each name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheNeed {
+    /// Its name, by which collections say that they lie in it.
+    pub name: String,
+    /// Values that it must have memory for, and the bytes of each: it is a throwaway server. `None`: it is taken as it is.
+    pub capacity: Option<(u64, u64)>,
 }
 
 /// How the clients of a loop work.

@@ -12,7 +12,7 @@ use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::PlannedCell;
+use kurabe_core::planned::{CacheNeed, PlannedCell};
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -150,11 +150,7 @@ impl Plan {
         let own = repeat && self.spec.slice_ns.is_some() && !is_application;
         let slot = if own { self.applications.len() } else { target };
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
-        let planned = if is_application {
-            self.experiment.plan_pages(&axes, &dataset)
-        } else {
-            self.experiment.plan(&axes, &dataset)
-        };
+        let planned = planned(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
             Ok(planned) => {
                 let why = does_not_fit(&planned, Load::of(&axes));
@@ -266,6 +262,18 @@ impl Plan {
         self.available().map(|(_, cell)| cell.connections()).max().unwrap_or(0)
     }
 
+    /// The caches that cells need in front of their stores: of each name the one with the largest values.
+    pub fn caches(&self) -> Vec<CacheNeed> {
+        let mut caches: Vec<CacheNeed> = Vec::new();
+        for need in self.available().filter_map(|(_, cell)| cell.provision.cache.as_ref()) {
+            match caches.iter_mut().find(|known| known.name == need.name) {
+                Some(known) => known.capacity = known.capacity.max(need.capacity),
+                None => caches.push(need.clone()),
+            }
+        }
+        caches
+    }
+
     /// The largest answer that any cell asks for, in bytes.
     pub fn largest_answer(&self) -> u64 {
         // Answers to requests that are sent together arrive together.
@@ -292,6 +300,26 @@ impl Plan {
             least: self.spec.budget_ns.map(|_| LEAST_TRIAL),
         }
     }
+}
+
+/// A cell on a database, or on an application.
+///
+/// # Errors
+/// As for [`Experiment::plan`]; [`Unsupported`](ErrorKind::Unsupported) where the experiment has no pages.
+pub fn planned(
+    experiment: &dyn Experiment,
+    axes: &Cell,
+    dataset: &Dataset,
+    is_application: bool,
+) -> Result<PlannedCell> {
+    if !is_application {
+        return experiment.plan(axes, dataset);
+    }
+    let name = experiment.info().name;
+    let pages = experiment.pages();
+    pages
+        .ok_or_else(|| Error::unsupported(format!("{name} is not driven through an application")))?
+        .plan(axes)
 }
 
 /// Why a cell cannot be measured under this load, whatever its target.

@@ -13,6 +13,7 @@ use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::page::Pages;
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
 /// The experiment.
@@ -76,7 +77,13 @@ impl Experiment for ConnectionCost {
         Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
     }
 
-    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+    fn pages(&self) -> Option<&dyn Pages> {
+        Some(self)
+    }
+}
+
+impl Pages for ConnectionCost {
+    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
         // Clients keep theirs to the application, so that nothing else differs.
         let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
         Ok(ViaWorkload::plan(policy, via::ConnectPages::new(cell)?))
@@ -96,7 +103,7 @@ mod tests {
             };
             (axis.name.to_owned(), axis.parse(text).unwrap())
         }));
-        ConnectionCost.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+        Experiment::plan(&ConnectionCost, &cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
     }
 
     #[test]

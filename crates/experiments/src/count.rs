@@ -4,6 +4,7 @@ use crate::{answer, fill};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::Transaction;
+use kurabe_core::page::{self, Page};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -38,8 +39,10 @@ impl Transaction for Count {
     fn check(&mut self) -> Result<()> {
         Ok(())
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Count {
+    fn show(&self, out: &mut Vec<u8>) {
         answer::record(self.rows, &[], out);
     }
 }
@@ -48,15 +51,13 @@ impl Transaction for Count {
 ///
 /// # Errors
 /// The application's error, or [`Mismatch`](ErrorKind::Mismatch) where what it answers is no number.
-pub(crate) fn ask(session: &mut dyn Session, page: &str) -> Result<Option<u64>> {
-    let mut out = Vec::new();
-    match session.ask(page, false, &mut out) {
-        Ok(()) => {}
+pub(crate) fn ask(session: &mut dyn Session, path: &str) -> Result<Option<u64>> {
+    let out = match page::get(session, path) {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::NotFound) => {
             return Ok(None);
         }
-        Err(error) => return Err(error),
-    }
+        out => out?,
+    };
     let rows = std::str::from_utf8(&out).ok().and_then(|text| text.trim_end().parse().ok());
     rows.map(Some).ok_or_else(|| Error::mismatch("the application's count is not a number"))
 }

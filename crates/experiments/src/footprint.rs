@@ -74,7 +74,7 @@ impl Experiment for ConnectionFootprint {
         };
         let policy = LoopPolicy::new(clients, Connections::Kept);
         let planned = PointWorkload::plan_reads("footprint", Bind::OnceIfAny, policy, &dataset, &[]);
-        let provision = Provision { restart: true, idle_connections, server_memory: true };
+        let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
         Ok(PlannedCell { provision, ..planned })
     }
 }

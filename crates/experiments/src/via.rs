@@ -2,19 +2,27 @@
 //! compared with what it must be. Here is what all such experiments share: what is asked before a trial, and how the
 //! application is held to what it acknowledged.
 
+use crate::answer;
 use crate::count::{self, COUNT};
-use kurabe_core::driver::{Namespace, Session};
+use crate::defect::no_session;
+use kurabe_core::driver::{Namespace, Prepared, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Transaction, Workload,
+    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Transaction, Workload,
 };
+use kurabe_core::operation::Operation;
+use kurabe_core::page::{self, body};
 use kurabe_core::planned::{Connections, Demand, LoopPolicy, NeededSetting, PlannedCell};
+use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
+use kurabe_stats::rng::Rng;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What the pages of an experiment hold.
-pub(crate) trait Pages: Send + Sync {
+pub(crate) trait PageSet: Send + Sync {
     /// What is known of the application's data.
     type Data: Send + Sync + 'static;
     /// What a client was told.
@@ -35,14 +43,7 @@ pub(crate) trait Pages: Send + Sync {
     /// What the application says of its data ([`facts`]), and what follows from it.
     fn data(&self, session: &mut dyn Session) -> Result<Self::Data>;
 
-    /// `last`: whether each connection ends with its first request.
-    fn transaction(
-        &self,
-        operation: &str,
-        client: Client,
-        data: Arc<Self::Data>,
-        last: bool,
-    ) -> Result<Box<dyn Transaction>>;
+    fn visit(&self, operation: &str, client: Client, data: Arc<Self::Data>) -> Result<Box<dyn Visit>>;
 
     /// Holds the application, after a trial that wrote, to what it told each client.
     fn hold(
@@ -52,6 +53,109 @@ pub(crate) trait Pages: Send + Sync {
         told: &[&Self::Told],
         added: &Added,
     ) -> Result<Verification>;
+}
+
+/// What one client asks for over and over.
+pub(crate) trait Visit: Send {
+    /// Draws what is asked for next, and makes it the path.
+    fn draw(&mut self, path: &mut String);
+
+    /// Compares the answer with what it must be.
+    fn check(&mut self, path: &str, body: &[u8]) -> Result<()>;
+
+    /// Rows that the application said it added.
+    fn rows_written(&self) -> u64 {
+        0
+    }
+
+    /// What it was told: a [`PageSet::Told`].
+    fn told(&mut self) -> Option<Notes> {
+        None
+    }
+}
+
+/// A client that asks for pages.
+struct Visitor {
+    visit: Box<dyn Visit>,
+    page: Operation,
+    prepared: Option<Prepared>,
+    path: String,
+    reply: Reply,
+}
+
+impl Transaction for Visitor {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared = Some(session.prepare(&self.page)?);
+        Ok(())
+    }
+
+    fn draw(&mut self) {
+        self.path.clear();
+        self.visit.draw(&mut self.path);
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
+        session.execute(prepared, &[Value::Text(&self.path)], &mut self.reply)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.visit.check(&self.path, body(&self.reply))
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.visit.rows_written()
+    }
+
+    fn notes(&mut self) -> Option<Notes> {
+        self.visit.told()
+    }
+}
+
+/// What an application says of rows that are numbered from 1.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Rows {
+    pub(crate) seed: u64,
+    /// How many were there before anything was added.
+    pub(crate) records: u64,
+}
+
+impl Rows {
+    pub(crate) fn of(session: &mut dyn Session, info: &ExperimentInfo) -> Result<Self> {
+        let rows: Self = facts(session, info, "its seed and its number of records")?;
+        if rows.records == 0 {
+            return Err(Error::mismatch("the application says that it has no records"));
+        }
+        Ok(rows)
+    }
+}
+
+/// Reads rows drawn uniformly from all, each compared by `compare` with what it must be.
+pub(crate) struct ReadRows<C> {
+    page: String,
+    records: u64,
+    compare: C,
+    rng: Rng,
+    key: u64,
+}
+
+impl<C: Fn(u64, &[u8]) -> Result<()> + Send> ReadRows<C> {
+    pub(crate) fn new(page: String, records: u64, client: Client, compare: C) -> Self {
+        Self { page, records, compare, rng: Rng::new(client.seed), key: 0 }
+    }
+}
+
+impl<C: Fn(u64, &[u8]) -> Result<()> + Send> Visit for ReadRows<C> {
+    fn draw(&mut self, path: &mut String) {
+        self.key = 1 + self.rng.below(self.records);
+        // Writing to memory does not fail.
+        let _ = write!(path, "{}?key={}", self.page, self.key);
+    }
+
+    fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
+        let (key, data) = answer::read(path, body, Some(self.key))?;
+        (self.compare)(key, data)
+    }
 }
 
 /// Rows that a trial's clients were told were added.
@@ -85,7 +189,7 @@ impl Added {
 }
 
 /// The path of an experiment's page.
-pub(crate) fn page(info: &ExperimentInfo, of: &str) -> String {
+pub(crate) fn path(info: &ExperimentInfo, of: &str) -> String {
     format!("/{}/{of}", info.name)
 }
 
@@ -95,14 +199,13 @@ pub(crate) fn facts<F: DeserializeOwned>(
     info: &ExperimentInfo,
     what: &str,
 ) -> Result<F> {
-    let mut out = Vec::new();
-    session.ask(&format!("/{}", info.name), false, &mut out)?;
+    let out = page::get(session, &format!("/{}", info.name))?;
     serde_json::from_slice(&out)
         .map_err(|error| Error::mismatch(format!("the application does not say {what}: {error}")))
 }
 
 /// A cell of an experiment through an application.
-pub(crate) struct ViaWorkload<P: Pages> {
+pub(crate) struct ViaWorkload<P: PageSet> {
     pages: P,
     /// Whether each connection ends with its first request.
     last: bool,
@@ -114,7 +217,7 @@ struct Found<D> {
     counted: Option<u64>,
 }
 
-impl<P: Pages + 'static> ViaWorkload<P> {
+impl<P: PageSet + 'static> ViaWorkload<P> {
     pub(crate) fn plan(policy: LoopPolicy, pages: P) -> PlannedCell {
         let info = pages.info();
         let served = NeededSetting {
@@ -137,7 +240,7 @@ impl<P: Pages + 'static> ViaWorkload<P> {
     }
 }
 
-impl<P: Pages + 'static> Workload for ViaWorkload<P> {
+impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     /// The application loaded its data itself.
     fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<DatasetState> {
         Ok(DatasetState::default())
@@ -152,7 +255,7 @@ impl<P: Pages + 'static> Workload for ViaWorkload<P> {
     ) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
-            if self.writes(operation) { count::ask(session, &page(self.pages.info(), COUNT))? } else { None };
+            if self.writes(operation) { count::ask(session, &path(self.pages.info(), COUNT))? } else { None };
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
@@ -164,7 +267,9 @@ impl<P: Pages + 'static> Workload for ViaWorkload<P> {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
-        self.pages.transaction(operation, client, data, self.last)
+        let visit = self.pages.visit(operation, client, data)?;
+        let page = Operation::Page { last: self.last };
+        Ok(Box::new(Visitor { visit, page, prepared: None, path: String::new(), reply: Reply::new() }))
     }
 
     fn after(
@@ -179,7 +284,7 @@ impl<P: Pages + 'static> Workload for ViaWorkload<P> {
         }
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
-        let added = Added { rows, before: *counted, page: page(self.pages.info(), COUNT) };
+        let added = Added { rows, before: *counted, page: path(self.pages.info(), COUNT) };
         let told = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Told>>>()?;
         self.pages.hold(session, data, &told, &added).map(Checked::from)
     }

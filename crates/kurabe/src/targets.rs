@@ -7,6 +7,7 @@ use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
+use kurabe_core::planned::CacheNeed;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -14,7 +15,6 @@ use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::sides::Sides;
 use kurabe_engine::target::{Restart, Target};
-use kurabe_experiments::cache::{self, CacheWish};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -52,8 +52,8 @@ pub(crate) struct Wish {
     pub(crate) connections: u64,
     /// The cache in front of every target, as given.
     pub(crate) cache: Option<String>,
-    /// The caches that the experiment's cells need in front of each target; empty where it is not about caches.
-    pub(crate) caches: Vec<CacheWish>,
+    /// The caches that the experiment's cells need in front of each target.
+    pub(crate) caches: Vec<CacheNeed>,
     /// Processors of their own for clients and throwaway servers.
     pub(crate) sides: Option<Sides>,
 }
@@ -62,13 +62,11 @@ impl Wish {
     /// What a run wishes. `cache` is the cache as given, password and all.
     pub(crate) fn of(plan: &Plan, cache: Option<&str>) -> Self {
         let spec = &plan.spec;
-        let caches =
-            if plan.experiment.info().name == cache::NAME { cache::wishes(spec) } else { Vec::new() };
         Self {
             durability: spec.durability,
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
-            caches,
+            caches: plan.caches(),
             sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
         }
     }
@@ -79,12 +77,12 @@ impl Opened {
     fn caches(&mut self, url: &TargetUrl, wish: &Wish, output: &Output) -> Result<Vec<Cache>> {
         let throwaway = url.scheme == UP;
         // How much room another's cache has is not ours to choose, and one of ours was not there before.
-        let fitting = wish.caches.iter().filter(|wanted| wanted.room.is_some() == throwaway);
+        let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {
             let reached = if throwaway {
                 let mut server = up_options(url, wish.connections)?;
-                server.room = wanted.room;
+                server.room = wanted.capacity;
                 output.note(&format!("starting a throwaway {} as cache {} …", url.path, wanted.name));
                 let server = Arc::new(apart(wish.sides.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;

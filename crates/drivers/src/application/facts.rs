@@ -2,7 +2,6 @@
 
 use super::INFO;
 use super::session::ApplicationSession;
-use kurabe_core::driver::Session as _;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limits, ServerFacts, Setting};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -30,10 +29,9 @@ pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
     let mut served = Told::new();
     let mut missing = None;
     for page in PAGES {
-        let mut body = Vec::new();
-        match session.ask(page, false, &mut body) {
-            Ok(()) => {
-                let told = parse(&body)?;
+        match session.get(page, false) {
+            Ok(body) => {
+                let told = parse(body)?;
                 first.get_or_insert(told);
                 served.insert(page.to_owned(), SERVED.into());
             }

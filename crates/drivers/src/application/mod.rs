@@ -104,7 +104,10 @@ impl Driver for Application {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        Support::No(format!("an application has pages, and no {}", operation.name()))
+        match operation {
+            Operation::Page { .. } => Support::Native,
+            other => Support::No(format!("an application has pages, and no {}", other.name())),
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

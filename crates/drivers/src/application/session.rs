@@ -20,12 +20,39 @@ pub(super) struct ApplicationSession {
     options: ConnectOptions,
     client: Option<Client<Stream>>,
     used: Instant,
+    /// The last body that came.
+    body: Vec<u8>,
 }
 
 impl ApplicationSession {
     pub(super) fn open(address: &Arc<Address>, options: &ConnectOptions) -> Result<Self> {
         let client = Some(connect(address, options)?);
-        Ok(Self { address: Arc::clone(address), options: *options, client, used: Instant::now() })
+        let (address, used, body) = (Arc::clone(address), Instant::now(), Vec::new());
+        Ok(Self { address, options: *options, client, used, body })
+    }
+
+    /// The body of a page; `last` says that this connection is asked nothing more.
+    pub(super) fn get(&mut self, page: &str, last: bool) -> Result<&[u8]> {
+        let now = Instant::now();
+        if now.duration_since(self.used) > RESTED
+            && self.client.as_ref().is_some_and(|client| client.stream().stirred())
+        {
+            self.client = None;
+        }
+        let client = match &mut self.client {
+            Some(client) => client,
+            None => self.client.insert(connect(&self.address, &self.options)?),
+        };
+        let answered = client.get(page, last, &mut self.body);
+        self.used = now;
+        // After an error nobody knows what would be read next.
+        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
+            self.client = None;
+        }
+        match answered?.status {
+            200 => Ok(&self.body),
+            status => Err(refusal(status, &self.body)),
+        }
     }
 }
 
@@ -37,34 +64,21 @@ fn connect(address: &Address, options: &ConnectOptions) -> Result<Client<Stream>
 
 impl Session for ApplicationSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        Err(Error::unsupported(format!("an application has pages, and no {}", operation.name())))
-    }
-
-    fn execute(&mut self, _prepared: &Prepared, _parameters: &[Value<'_>], _out: &mut Reply) -> Result<()> {
-        Err(Error::new(ErrorKind::Internal, "an application has no operations"))
-    }
-
-    fn ask(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<()> {
-        let now = Instant::now();
-        if now.duration_since(self.used) > RESTED
-            && self.client.as_ref().is_some_and(|client| client.stream().stirred())
-        {
-            self.client = None;
+        match operation {
+            Operation::Page { last } => Ok(Prepared(usize::from(*last))),
+            other => Err(Error::unsupported(format!("an application has pages, and no {}", other.name()))),
         }
-        let client = match &mut self.client {
-            Some(client) => client,
-            None => self.client.insert(connect(&self.address, &self.options)?),
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let [Value::Text(page)] = parameters else {
+            return Err(Error::new(ErrorKind::Internal, "a page has one parameter, its path"));
         };
-        let answered = client.get(page, last, out);
-        self.used = now;
-        // After an error nobody knows what would be read next.
-        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
-            self.client = None;
-        }
-        match answered?.status {
-            200 => Ok(()),
-            status => Err(refusal(status, out)),
-        }
+        out.clear();
+        let last = *prepared == Prepared(1);
+        out.push_bytes(self.get(page, last)?);
+        out.end_row();
+        Ok(())
     }
 
     fn release(&mut self, _prepared: Prepared) -> Result<()> {

@@ -18,7 +18,7 @@ impl PairNamespace {
         Self { store, caches, houses }
     }
 
-    fn of(&mut self, collection: &str) -> Result<&mut dyn Namespace> {
+    fn of(&mut self, collection: &Collection) -> Result<&mut dyn Namespace> {
         match place(&self.caches, collection).transpose()? {
             None => Ok(&mut *self.store),
             Some(at) => self.cache(at),
@@ -37,14 +37,6 @@ impl PairNamespace {
     fn shared(&self) -> Vec<usize> {
         (0..self.caches.len()).filter(|at| !self.caches[*at].ours).collect()
     }
-
-    /// What the marker of a cache holds of collections that lie in it for a store.
-    fn in_cache(&mut self, at: usize) -> Result<Vec<String>> {
-        let name = self.caches[at].name.clone();
-        let mut names = self.cache(at)?.list()?;
-        names.retain(|collection| Collection::cache_of(collection) == Some(&name));
-        Ok(names)
-    }
 }
 
 impl Namespace for PairNamespace {
@@ -59,15 +51,15 @@ impl Namespace for PairNamespace {
     }
 
     fn create(&mut self, collection: &Collection) -> Result<()> {
-        self.of(&collection.name)?.create(collection)
+        self.of(collection)?.create(collection)
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
-        self.of(&collection.name)?.clear(collection)
+        self.of(collection)?.clear(collection)
     }
 
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
-        self.of(&collection.name)?.analyse(collection)
+        self.of(collection)?.analyse(collection)
     }
 
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
@@ -75,19 +67,21 @@ impl Namespace for PairNamespace {
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
-        match place(&self.caches, name) {
-            // It goes with its server; and it may have thrown out the marker, as caches do.
-            Some(Ok(at)) if self.caches[at].ours => Ok(()),
-            // A cache of an earlier run's, in the marker of a store that is none.
-            Some(Err(_)) => self.store.remove(name),
-            _ => self.of(name)?.remove(name),
+        self.store.remove(name)?;
+        // What lies in a throwaway cache goes with its server; and that may have thrown out the marker, as caches do.
+        for at in self.shared() {
+            let cache = self.cache(at)?;
+            if cache.list()?.iter().any(|known| known == name) {
+                cache.remove(name)?;
+            }
         }
+        Ok(())
     }
 
     fn list(&mut self) -> Result<Vec<String>> {
         let mut names = self.store.list()?;
         for at in self.shared() {
-            names.extend(self.in_cache(at)?);
+            names.extend(self.cache(at)?.list()?);
         }
         Ok(names)
     }

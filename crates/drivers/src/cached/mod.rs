@@ -1,7 +1,7 @@
 //! A store with caches in front of it, as one target: what an application has that looks into its cache before it asks its
 //! database.
 //!
-//! A collection whose name says so ([`Collection::cache_of`]) lies in the cache of that name, all others in the store. So an
+//! A collection lies in the cache that it names ([`Collection::cache`]), all others in the store. So an
 //! experiment prepares operations on both through one session, and neither its transactions nor the engine have to know
 //! that there are two connections. All that a target is asked beside that is asked of the store.
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A cache in front of a store.
 pub struct Cache {
-    /// Its name: what stands in the names of collections that lie in it.
+    /// Its name, by which collections say that they lie in it.
     pub name: String,
     /// Its driver.
     pub driver: Box<dyn Driver>,
@@ -65,9 +65,9 @@ impl Cached {
     }
 }
 
-/// Where the cache of a name stands among these; `None`: the collection lies in the store.
-fn place(caches: &[Cache], collection: &str) -> Option<Result<usize>> {
-    let name = Collection::cache_of(collection)?;
+/// The position of the cache that a collection lies in; `None`: it lies in the store.
+fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
+    let name = collection.cache.as_deref()?;
     let found = caches.iter().position(|cache| cache.name == name);
     Some(found.ok_or_else(|| Error::new(ErrorKind::Unsupported, missing(name))))
 }
@@ -92,7 +92,7 @@ impl Driver for Cached {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        let collection = operation.collection().and_then(|collection| place(&self.caches, &collection.name));
+        let collection = operation.collection().and_then(|collection| place(&self.caches, collection));
         match collection {
             None => self.store.supports(operation),
             Some(Ok(at)) => self.caches[at].driver.supports(operation),

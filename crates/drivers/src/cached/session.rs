@@ -25,7 +25,7 @@ impl PairSession {
 
     /// The session that a collection is reached by, and its number.
     fn of(&mut self, collection: Option<&Collection>) -> Result<(usize, &mut dyn Session)> {
-        let at = collection.and_then(|collection| place(&self.caches, &collection.name)).transpose()?;
+        let at = collection.and_then(|collection| place(&self.caches, collection)).transpose()?;
         let Some(cache) = at else { return Ok((0, open(&mut self.sessions, 0)?)) };
         if self.sessions[1 + cache].is_none() {
             let session = self.caches[cache].driver.connect(&self.options);

@@ -40,6 +40,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::FindRange { collection, by, .. } => (collection.key.first() != Some(by)).then_some(
             "an index of CouchDB orders text as a language does, not by its bytes: ranges are of the key's first field",
         ),
+        Operation::Page { .. } => Some("CouchDB has no pages of an application"),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
         Operation::Ping
         | Operation::Get { .. }

@@ -31,6 +31,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::FindEqual { .. } | Operation::FindRange { .. } => {
             Some("memcached finds a value by its whole key only")
         }
+        Operation::Page { .. } => Some("memcached has no pages"),
         Operation::Raw { .. } => Some("memcached has no SQL for the statements of a workload"),
         Operation::Count { .. } => Some("memcached cannot count or list its keys"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some("memcached has no transactions"),

@@ -205,11 +205,12 @@ fn begin(operation: &Operation) -> Writer {
         out.end();
     };
     match operation {
-        // The last is never prepared.
+        // The last two are never prepared.
         Operation::Ping
         | Operation::Begin
         | Operation::Commit
         | Operation::Rollback
+        | Operation::Page { .. }
         | Operation::Raw { .. } => {
             out.int("ping", 1);
         }

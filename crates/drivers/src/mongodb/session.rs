@@ -25,6 +25,7 @@ fn too_large(bytes: usize) -> Error {
 /// Whether MongoDB has an operation in a deployment of this kind.
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
+        (Operation::Page { .. }, _) => Support::no("MongoDB has no pages"),
         (Operation::Raw { .. }, _) => {
             Support::No("MongoDB has no SQL for the statements of a workload".to_owned())
         }

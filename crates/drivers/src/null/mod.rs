@@ -81,6 +81,7 @@ impl Driver for Null {
 
     fn supports(&self, operation: &Operation) -> Support {
         match operation {
+            Operation::Page { .. } => Support::No("null: has no pages".to_owned()),
             Operation::Raw { .. } => {
                 Support::No("null: has no SQL for the statements of a workload".to_owned())
             }

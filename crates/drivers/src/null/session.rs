@@ -39,8 +39,12 @@ impl NullSession {
 
 impl Session for NullSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if matches!(operation, Operation::Raw { .. }) {
-            return Err(Error::unsupported("null: has no SQL for the statements of a workload"));
+        match operation {
+            Operation::Page { .. } => return Err(Error::unsupported("null: has no pages")),
+            Operation::Raw { .. } => {
+                return Err(Error::unsupported("null: has no SQL for the statements of a workload"));
+            }
+            _ => {}
         }
         let table = operation.collection().map(|c| self.store.table(&c.name)).transpose()?;
         if let (Some(table), Some(collection)) = (&table, operation.collection())
@@ -145,6 +149,7 @@ impl Work {
             | Operation::Begin
             | Operation::Commit
             | Operation::Rollback
+            | Operation::Page { .. }
             | Operation::Raw { .. } => {}
         }
         Ok(())

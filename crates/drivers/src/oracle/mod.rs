@@ -89,6 +89,7 @@ impl Driver for Oracle {
     fn supports(&self, operation: &Operation) -> Support {
         match operation {
             Operation::Raw { .. } => Support::No(plan::NO_RAW.to_owned()),
+            Operation::Page { .. } => Support::no("a database has no pages"),
             _ => Support::Native,
         }
     }

@@ -108,6 +108,7 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
             Steps::UpdateOrInsert { update: sql::text(d, &update)?, order, insert: sql::text(d, &insert)? }
         }
         Operation::Put { .. } => Steps::Change(text()?),
+        Operation::Page { .. } => Steps::Query(text()?),
         Operation::Raw { .. } => return Err(Error::unsupported(NO_RAW)),
     };
     Ok(Plan { name: operation.name(), shape: sql::shape(operation)?, steps })

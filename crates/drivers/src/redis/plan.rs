@@ -96,6 +96,7 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         Operation::InsertEach { .. } => Some(
             "Redis has no request that stores several values each on its own, and needs none: it takes requests sent together",
         ),
+        Operation::Page { .. } => Some("Redis has no pages"),
         Operation::Raw { .. } => Some("Redis has no SQL for the statements of a workload"),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some(

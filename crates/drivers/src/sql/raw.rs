@@ -9,12 +9,16 @@ use kurabe_core::{Error, Result};
 /// The words by which statements may name an engine: the first ones of all dialects.
 pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle"];
 
+/// Why an SQL engine has no operation of an application.
+pub(super) const NO_PAGES: &str = "a database has no pages";
+
 /// Whether an SQL engine has an operation: all of them, but for statements that have no text for it.
 pub fn supports(dialect: &Dialect, operation: &Operation) -> Support {
     match operation {
         Operation::Raw { statement } if statement.text(dialect.words).is_none() => {
             Support::No(missing(dialect, statement))
         }
+        Operation::Page { .. } => Support::no(NO_PAGES),
         _ => Support::Native,
     }
 }

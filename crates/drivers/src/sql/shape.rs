@@ -45,6 +45,7 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
         Operation::Count { .. } => shape.gives = vec![FieldType::Int],
         // Whatever comes; values go as what they are.
         Operation::Raw { statement } => shape.takes = vec![FieldType::LongText; statement.parameters],
+        Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
     }
     Ok(shape)
 }

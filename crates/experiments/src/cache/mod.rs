@@ -15,8 +15,7 @@ use crate::axes::CLIENTS;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::PlannedCell;
-use kurabe_core::run::RunSpec;
+use kurabe_core::planned::{CacheNeed, PlannedCell};
 
 /// The experiment.
 pub(crate) struct CacheAside;
@@ -94,46 +93,23 @@ impl Experiment for CacheAside {
         &INFO
     }
 
+    fn takes_cache(&self) -> bool {
+        true
+    }
+
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         workload::CacheWorkload::plan(cell, dataset)
     }
 }
 
-/// A cache that a run needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheWish {
-    /// What stands in the names of its collections.
-    pub name: String,
-    /// Values that it must have room for, and the bytes of each; `None`: it is taken as it is.
-    pub room: Option<(u64, u64)>,
-}
-
-/// The caches that a run of this experiment needs: one for each room, so that none has to be started anew between trials.
-pub fn wishes(spec: &RunSpec) -> Vec<CacheWish> {
-    let numbers = |axis: &str| spec.axes.get(axis).into_iter().flatten();
-    let largest = numbers("payload").filter_map(|value| match value {
-        AxisValue::Number(n) => Some(*n),
-        AxisValue::Word(_) => None,
-    });
-    let payload = largest.max().unwrap_or_default();
-    let records = spec.records.unwrap_or(RECORDS);
-    numbers("room")
-        .filter_map(|room| {
-            let name = cache_name(room)?;
-            let room = match room {
-                AxisValue::Number(percent) => Some(((records * percent).div_ceil(100), payload)),
-                AxisValue::Word(_) => None,
-            };
-            Some(CacheWish { name, room })
-        })
-        .collect()
-}
-
-/// The name of the cache of a room; none where there is no cache.
-fn cache_name(room: &AxisValue) -> Option<String> {
+/// The cache of a cell, with room for a share of so many records of so many bytes; none where there is no cache.
+fn cache(room: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
     match room {
-        AxisValue::Number(percent) => Some(percent.to_string()),
+        AxisValue::Number(percent) => {
+            let values = (records * percent).div_ceil(100);
+            Some(CacheNeed { name: percent.to_string(), capacity: Some((values, payload)) })
+        }
         AxisValue::Word(word) if word == "none" => None,
-        AxisValue::Word(word) => Some(word.replace('-', "_")),
+        AxisValue::Word(word) => Some(CacheNeed { name: word.replace('-', "_"), capacity: None }),
     }
 }

@@ -26,7 +26,10 @@ const DATA: usize = 1;
 
 impl Store {
     pub(super) fn new(name: &str, cache: Option<&str>, seed: u64, records: usize, payload: usize) -> Self {
-        let cached = cache.map(|cache| Arc::new(collection(Collection::name_in_cache(name, cache))));
+        let cached = cache.map(|cache| {
+            let cache = Some(cache.to_owned());
+            Arc::new(Collection { cache, ..collection(format!("{name}_copies")) })
+        });
         Self {
             seed,
             content: Content::new(Kind::Text, seed, payload),

@@ -4,7 +4,7 @@ use super::popularity::Popularity;
 use super::store::{self, Store};
 use super::transaction::{AfterWrite, Met, Shared, Tally, Visitor, taken};
 use super::versions::Versions;
-use super::{NAME, REQUEST, cache_name};
+use super::{NAME, REQUEST, cache};
 use crate::defect::no_operation;
 use crate::fill::{self, count};
 use crate::readback;
@@ -16,7 +16,7 @@ use kurabe_core::figure::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
     STALE_SHARE, Unit,
 };
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell};
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -61,7 +61,7 @@ impl CacheWorkload {
         }
         let room =
             cell.get("room").ok_or_else(|| internal("cache-aside: the cell has no room".to_owned()))?;
-        let cache = cache_name(room);
+        let cache = cache(room, u64::from(records), payload);
         let after_write = match cell.word("after-write")? {
             "invalidate" => AfterWrite::Invalidate,
             "replace" => AfterWrite::Replace,
@@ -73,7 +73,13 @@ impl CacheWorkload {
             return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
         }
         let data = format!("kurabe_{}_aside_{payload}", dataset.slot);
-        let store = Store::new(&data, cache.as_deref(), dataset.seed, records as usize, payload as usize);
+        let store = Store::new(
+            &data,
+            cache.as_ref().map(|cache| &*cache.name),
+            dataset.seed,
+            records as usize,
+            payload as usize,
+        );
         let mut operations =
             vec![store::get(&store.stored), store::update(&store.stored), store::insert(&store.stored)];
         if let Some(cached) = &store.cached {
@@ -93,7 +99,8 @@ impl CacheWorkload {
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
         let planned = PlannedCell::new(data, demand, policy, Self { shared });
-        Ok(PlannedCell { stored_bytes: Some(payload), ..planned })
+        let provision = Provision { cache, ..Provision::default() };
+        Ok(PlannedCell { provision, stored_bytes: Some(payload), ..planned })
     }
 
     /// Puts records into the cache as requests would have left them there.

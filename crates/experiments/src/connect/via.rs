@@ -2,34 +2,15 @@
 //! database; clients keep theirs to the application, so that nothing else differs.
 
 use super::INFO;
-use crate::answer;
-use crate::content::Content;
 use crate::point::{LENGTH, LOADED, NEW, READ, content};
-use crate::via::{Added, Pages, facts};
+use crate::via::{Added, PageSet, ReadRows, Rows, Visit, path};
+use kurabe_core::Result;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo};
 use kurabe_core::planned::NeededSetting;
 use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::Rng;
-use serde::Deserialize;
-use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// What the application says of its rows on `/connect`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-struct Facts {
-    seed: u64,
-    /// How many there are; their keys are 1 to this.
-    records: u64,
-}
-
-/// The rows of an application.
-pub(super) struct Data {
-    records: u64,
-    content: Content,
-}
 
 pub(super) struct ConnectPages {
     /// The page that reads.
@@ -57,8 +38,8 @@ impl ConnectPages {
     }
 }
 
-impl Pages for ConnectPages {
-    type Data = Data;
+impl PageSet for ConnectPages {
+    type Data = Rows;
     type Told = ();
 
     fn info(&self) -> &'static ExperimentInfo {
@@ -77,61 +58,19 @@ impl Pages for ConnectPages {
         self.held.iter().cloned().collect()
     }
 
-    fn data(&self, session: &mut dyn Session) -> Result<Data> {
-        let facts: Facts = facts(session, &INFO, "its seed and its number of rows")?;
-        if facts.records == 0 {
-            return Err(Error::mismatch("the application says that it has no rows"));
-        }
-        Ok(Data { records: facts.records, content: content(facts.seed) })
+    fn data(&self, session: &mut dyn Session) -> Result<Rows> {
+        Rows::of(session, &INFO)
     }
 
-    fn transaction(
-        &self,
-        _operation: &str,
-        client: Client,
-        data: Arc<Data>,
-        last: bool,
-    ) -> Result<Box<dyn Transaction>> {
-        let (rng, body) = (Rng::new(client.seed), Vec::new());
-        Ok(Box::new(Read { data, last, of: self.page, path: String::new(), body, rng, key: 0 }))
+    fn visit(&self, _operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn Visit>> {
+        let content = content(data.seed);
+        let compare = move |key, data: &[u8]| content.check(key, LOADED, data);
+        Ok(Box::new(ReadRows::new(path(&INFO, self.page), data.records, client, compare)))
     }
 
     /// None of its operations writes.
-    fn hold(&self, _: &mut dyn Session, _: &Data, _: &[&()], _: &Added) -> Result<Verification> {
+    fn hold(&self, _: &mut dyn Session, _: &Rows, _: &[&()], _: &Added) -> Result<Verification> {
         Ok(Verification::default())
-    }
-}
-
-/// Has the application read rows drawn uniformly from all.
-struct Read {
-    data: Arc<Data>,
-    last: bool,
-    of: &'static str,
-    path: String,
-    body: Vec<u8>,
-    rng: Rng,
-    key: u64,
-}
-
-impl Transaction for Read {
-    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
-    }
-
-    fn draw(&mut self) {
-        self.key = 1 + self.rng.below(self.data.records);
-        self.path.clear();
-        // Writing to memory does not fail.
-        let _ = write!(self.path, "/{}/{}?key={}", INFO.name, self.of, self.key);
-    }
-
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        session.ask(&self.path, self.last, &mut self.body)
-    }
-
-    fn check(&mut self) -> Result<()> {
-        let (key, data) = answer::read(&self.path, &self.body, Some(self.key))?;
-        self.data.content.check(key, LOADED, data)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::page::Pages;
 use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
@@ -51,7 +52,13 @@ impl Experiment for KeyValue {
         workload::KvWorkload::plan(cell, dataset)
     }
 
-    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+    fn pages(&self) -> Option<&dyn Pages> {
+        Some(self)
+    }
+}
+
+impl Pages for KeyValue {
+    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
         Ok(ViaWorkload::plan(axes::policy(cell)?, via::KvPages))
     }
 }

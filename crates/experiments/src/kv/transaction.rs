@@ -7,6 +7,7 @@ use crate::defect::no_session;
 use crate::fill::text;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::Rng;
@@ -47,13 +48,6 @@ impl Transaction for Read {
         self.chosen = false;
     }
 
-    fn choose(&mut self, key: u64) -> Result<()> {
-        // Keys are signed on the server.
-        self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
-        self.chosen = true;
-        Ok(())
-    }
-
     #[inline]
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let parameters = [Value::Int(self.key as i64)];
@@ -74,8 +68,17 @@ impl Transaction for Read {
         }
         self.store.check(self.key, &self.reply)
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Read {
+    fn choose(&mut self, key: u64) -> Result<()> {
+        // Keys are signed on the server.
+        self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
+        self.chosen = true;
+        Ok(())
+    }
+
+    fn show(&self, out: &mut Vec<u8>) {
         answer::record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
     }
 }
@@ -155,11 +158,13 @@ impl Transaction for Write {
         Ok(())
     }
 
-    fn answer(&self, out: &mut Vec<u8>) {
-        answer::record(self.key, &self.data, out);
-    }
-
     fn rows_written(&self) -> u64 {
         self.written
+    }
+}
+
+impl Page for Write {
+    fn show(&self, out: &mut Vec<u8>) {
+        answer::record(self.key, &self.data, out);
     }
 }

@@ -11,6 +11,7 @@ use crate::fill::{self, count};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
@@ -26,7 +27,8 @@ impl KvWorkload {
         let operations = vec![Store::select(&store.loaded), Store::select(&store.added), store.insert()];
         let demand = fill::demand_of_rows(operations, LENGTH as u64, store.records);
         let name = store.loaded.name.clone();
-        let planned = PlannedCell::new(name, demand, axes::policy(cell)?, Self { store });
+        let workload = Arc::new(Self { store });
+        let planned = PlannedCell::served(name, demand, axes::policy(cell)?, move || Arc::clone(&workload));
         Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
     }
 
@@ -52,14 +54,6 @@ impl KvWorkload {
 }
 
 impl Workload for KvWorkload {
-    fn further_pages(&self) -> &'static [&'static str] {
-        &[COUNT]
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.store.seed), ("records", self.store.records)]
-    }
-
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.store.added)?;
         namespace.create(&self.store.loaded)?;
@@ -82,15 +76,10 @@ impl Workload for KvWorkload {
     fn transaction(
         &self,
         operation: &str,
-        _state: &DatasetState,
+        state: &DatasetState,
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
-        match operation {
-            READ => Ok(Box::new(Read::new(&self.store, client))),
-            WRITE => Ok(Box::new(Write::new(&self.store, client))),
-            COUNT => Ok(Box::new(Count::new(&self.store.added))),
-            _ => Err(no_operation(INFO.name, operation)),
-        }
+        Ok(self.page(operation, state, client)?)
     }
 
     fn after(
@@ -102,5 +91,24 @@ impl Workload for KvWorkload {
     ) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
+    }
+}
+
+impl Serve for KvWorkload {
+    fn further(&self) -> &'static [&'static str] {
+        &[COUNT]
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        vec![("seed", self.store.seed), ("records", self.store.records)]
+    }
+
+    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+        match name {
+            READ => Ok(Box::new(Read::new(&self.store, client))),
+            WRITE => Ok(Box::new(Write::new(&self.store, client))),
+            COUNT => Ok(Box::new(Count::new(&self.store.added))),
+            _ => Err(no_operation(INFO.name, name)),
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::fill::text;
 use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, Transaction};
+use kurabe_core::page::Page;
 use kurabe_core::planned::share;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -47,14 +48,6 @@ impl Transaction for Read {
         self.key = 1 + self.rng.below(self.store.records);
     }
 
-    fn choose(&mut self, key: u64) -> Result<()> {
-        if !(1..=self.store.records).contains(&key) {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no row {key}")));
-        }
-        self.key = key;
-        Ok(())
-    }
-
     #[inline]
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         self.statement.execute(session, &[Value::Int(self.key as i64)], &mut self.reply)
@@ -64,8 +57,18 @@ impl Transaction for Read {
     fn check(&mut self) -> Result<()> {
         self.store.check(self.key, LOADED, &self.reply)
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Read {
+    fn choose(&mut self, key: u64) -> Result<()> {
+        if !(1..=self.store.records).contains(&key) {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no row {key}")));
+        }
+        self.key = key;
+        Ok(())
+    }
+
+    fn show(&self, out: &mut Vec<u8>) {
         record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
     }
 }
@@ -165,12 +168,14 @@ impl Transaction for Write {
         Ok(())
     }
 
-    fn answer(&self, out: &mut Vec<u8>) {
-        record(self.key, &self.data, out);
-    }
-
     fn rows_written(&self) -> u64 {
         self.written
+    }
+}
+
+impl Page for Write {
+    fn show(&self, out: &mut Vec<u8>) {
+        record(self.key, &self.data, out);
     }
 }
 

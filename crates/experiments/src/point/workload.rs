@@ -12,6 +12,7 @@ use kurabe_core::experiment::{
     Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Transaction, Workload,
 };
 use kurabe_core::operation::Operation;
+use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Capacity, Demand, LoopPolicy, PlannedCell};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -84,7 +85,8 @@ impl PointWorkload {
         operations.extend([self.store.select(), self.store.insert()]);
         let demand = fill::demand_of_rows(operations, LENGTH as u64, self.store.records);
         let name = self.store.collection.name.clone();
-        let planned = PlannedCell::new(name, Demand { capabilities, ..demand }, policy, self);
+        let (demand, workload) = (Demand { capabilities, ..demand }, Arc::new(self));
+        let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
         PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned }
     }
 
@@ -105,18 +107,6 @@ impl PointWorkload {
 }
 
 impl Workload for PointWorkload {
-    fn further_pages(&self) -> &'static [&'static str] {
-        self.further
-    }
-
-    fn connects_anew(&self, operation: &str) -> bool {
-        operation == NEW
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.store.seed), ("records", self.store.records)]
-    }
-
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.store.collection)?;
         self.store.fill(session)?;
@@ -129,17 +119,13 @@ impl Workload for PointWorkload {
     fn transaction(
         &self,
         operation: &str,
-        _state: &DatasetState,
+        state: &DatasetState,
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         match operation {
             READ if self.pipeline > 1 => Ok(Box::new(ReadMany::new(&self.store, self.pipeline, client))),
-            READ | NEW => Ok(Box::new(Read::new(&self.store, self.bind, client))),
             WRITE if self.pipeline > 1 => Ok(Box::new(WriteMany::new(&self.store, self.pipeline, client))),
-            WRITE => Ok(Box::new(Write::new(&self.store, self.bind, client))),
-            _ => {
-                Err(Error::new(ErrorKind::Internal, format!("there is no operation '{operation}' on points")))
-            }
+            _ => Ok(self.page(operation, state, client)?),
         }
     }
 
@@ -152,6 +138,28 @@ impl Workload for PointWorkload {
     ) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
+    }
+}
+
+impl Serve for PointWorkload {
+    fn further(&self) -> &'static [&'static str] {
+        self.further
+    }
+
+    fn connects_anew(&self, page: &str) -> bool {
+        page == NEW
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        vec![("seed", self.store.seed), ("records", self.store.records)]
+    }
+
+    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+        match name {
+            READ | NEW => Ok(Box::new(Read::new(&self.store, self.bind, client))),
+            WRITE => Ok(Box::new(Write::new(&self.store, self.bind, client))),
+            _ => Err(Error::new(ErrorKind::Internal, format!("there is no operation '{name}' on points"))),
+        }
     }
 }
 

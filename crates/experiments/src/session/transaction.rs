@@ -10,6 +10,7 @@ use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::operation::Operation;
+use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_stats::rng::Rng;
@@ -128,12 +129,14 @@ impl Transaction for Write {
         Ok(())
     }
 
-    fn answer(&self, out: &mut Vec<u8>) {
-        record(self.id.as_str(), &self.payload, out);
-    }
-
     fn rows_written(&self) -> u64 {
         self.written
+    }
+}
+
+impl Page for Write {
+    fn show(&self, out: &mut Vec<u8>) {
+        record(self.id.as_str(), &self.payload, out);
     }
 }
 
@@ -203,8 +206,10 @@ impl Transaction for Read {
     fn check(&mut self) -> Result<()> {
         self.answer.check(&self.store, self.key)
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Read {
+    fn show(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), self.answer.payload(&self.store), out);
     }
 }

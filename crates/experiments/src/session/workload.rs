@@ -11,7 +11,8 @@ use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
-use kurabe_core::planned::{Demand, PlannedCell, Provision};
+use kurabe_core::page::{Page, Serve};
+use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::value::Value;
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
@@ -63,19 +64,14 @@ impl SessionWorkload {
             client_bytes: 4 * payload + 64_000,
             ..Demand::default()
         };
-        Ok(PlannedCell {
-            demand,
-            provision: Provision::default(),
-            dataset: name,
-            stored_bytes: Some(stored_bytes),
-            policy: axes::policy(cell)?,
-            // Contents of large sessions are not held for cells that wait.
-            make: Box::new(move || {
-                let (store, read_from, write_to) =
-                    (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
-                Arc::new(Self { store, read_from, write_to, records, prepare_once, stored_bytes })
-            }),
-        })
+        // Contents of large sessions are not held for cells that wait.
+        let make = move || {
+            let (store, read_from, write_to) =
+                (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
+            Arc::new(Self { store, read_from, write_to, records, prepare_once, stored_bytes })
+        };
+        let planned = PlannedCell::served(name, demand, axes::policy(cell)?, make);
+        Ok(PlannedCell { stored_bytes: Some(stored_bytes), ..planned })
     }
 
     fn writer(&self, collection: &Arc<Collection>, client: Client) -> Result<Write> {
@@ -161,16 +157,10 @@ impl Workload for SessionWorkload {
     fn transaction(
         &self,
         operation: &str,
-        _state: &DatasetState,
+        state: &DatasetState,
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
-        Ok(match operation {
-            WRITE => Box::new(self.writer(&self.write_to, client)?),
-            READ => {
-                Box::new(Read::new(&self.store, &self.read_from, self.prepare_once, self.records, client)?)
-            }
-            _ => return Err(no_operation(INFO.name, operation)),
-        })
+        Ok(self.page(operation, state, client)?)
     }
 
     fn after(
@@ -182,6 +172,18 @@ impl Workload for SessionWorkload {
     ) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
+    }
+}
+
+impl Serve for SessionWorkload {
+    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+        Ok(match name {
+            WRITE => Box::new(self.writer(&self.write_to, client)?),
+            READ => {
+                Box::new(Read::new(&self.store, &self.read_from, self.prepare_once, self.records, client)?)
+            }
+            _ => return Err(no_operation(INFO.name, name)),
+        })
     }
 }
 

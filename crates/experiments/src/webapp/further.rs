@@ -6,6 +6,7 @@ use super::user::User;
 use crate::defect::no_session;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::Transaction;
+use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -48,11 +49,6 @@ impl Transaction for Show {
         self.key = None;
     }
 
-    fn choose(&mut self, key: u64) -> Result<()> {
-        self.key = Some(key);
-        Ok(())
-    }
-
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let key = self.key.and_then(|key| i64::try_from(key).ok());
         let key = key.ok_or_else(|| Error::usage("name what is to be shown: ?key=17"))?;
@@ -76,8 +72,15 @@ impl Transaction for Show {
             }
         }
     }
+}
 
-    fn answer(&self, out: &mut Vec<u8>) {
+impl Page for Show {
+    fn choose(&mut self, key: u64) -> Result<()> {
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn show(&self, out: &mut Vec<u8>) {
         match self.what {
             Shown::User => answer::user(&self.user, out),
             Shown::Line => {

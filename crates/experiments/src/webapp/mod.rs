@@ -21,6 +21,7 @@ use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::page::Pages;
 use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
@@ -77,7 +78,13 @@ impl Experiment for WebApplication {
         workload::WebWorkload::plan(cell, dataset)
     }
 
-    fn plan_pages(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+    fn pages(&self) -> Option<&dyn Pages> {
+        Some(self)
+    }
+}
+
+impl Pages for WebApplication {
+    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
         Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
     }
 }

@@ -10,6 +10,7 @@ use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::figure::{LOG, LOG_IN, SEARCH, UPDATE};
+use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::collections::HashMap;
@@ -155,18 +156,20 @@ impl Transaction for Request {
         Ok(())
     }
 
-    fn answer(&self, out: &mut Vec<u8>) {
-        let Draw { line, user, version: changed, town } = self.draw;
-        let told =
-            Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
-        answer::request(self.store.seed, &self.store.codes, &told, &self.user, out);
-    }
-
     fn rows_written(&self) -> u64 {
         self.written
     }
 
     fn parts(&self) -> &[(&'static str, Duration)] {
         &self.times
+    }
+}
+
+impl Page for Request {
+    fn show(&self, out: &mut Vec<u8>) {
+        let Draw { line, user, version: changed, town } = self.draw;
+        let told =
+            Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
+        answer::request(self.store.seed, &self.store.codes, &told, &self.user, out);
     }
 }

@@ -6,12 +6,12 @@ use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
-use crate::via::{Added, Pages, facts, page};
+use crate::via::{Added, PageSet, Visit, facts, path};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Notes, Transaction};
+use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
 use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, Result, page};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,15 +76,14 @@ impl WebPages {
 }
 
 /// Asks for a page and compares all of it.
-fn ask_for(session: &mut dyn Session, page: &str, expected: &[u8], body: &mut Vec<u8>) -> Result<()> {
-    session.ask(page, false, body)?;
-    if body == expected {
+fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()> {
+    if page::get(session, path)? == expected {
         return Ok(());
     }
-    Err(Error::mismatch(format!("read back: {page} shows something else than was written")))
+    Err(Error::mismatch(format!("read back: {path} shows something else than was written")))
 }
 
-impl Pages for WebPages {
+impl PageSet for WebPages {
     type Data = Data;
     type Told = Told;
 
@@ -108,25 +107,11 @@ impl Pages for WebPages {
         Ok(Data { facts, codes: self.codes(&facts)? })
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        _client: Client,
-        data: Arc<Data>,
-        last: bool,
-    ) -> Result<Box<dyn Transaction>> {
+    fn visit(&self, operation: &str, _client: Client, data: Arc<Data>) -> Result<Box<dyn Visit>> {
         if operation != REQUEST {
             return Err(no_operation(INFO.name, operation));
         }
-        Ok(Box::new(Request {
-            data,
-            last,
-            page: page(&INFO, REQUEST),
-            body: Vec::new(),
-            expected: Vec::new(),
-            user: User::default(),
-            told: Told::default(),
-        }))
+        Ok(Box::new(Request { data, expected: Vec::new(), user: User::default(), told: Told::default() }))
     }
 
     fn hold(
@@ -148,18 +133,18 @@ impl Pages for WebPages {
         told.lines.sort_unstable();
         told.lines.dedup_by_key(|(line, _)| *line);
         let counted = added.hold(session, ["lines of the log", "numbers"], told.lines.len())?;
-        let (mut body, mut expected) = (Vec::new(), Vec::new());
+        let mut expected = Vec::new();
         for (line, user) in &told.lines {
             expected.clear();
             answer::line(data.facts.seed, *line, *user, &mut expected);
-            ask_for(session, &format!("{}?key={line}", page(&INFO, LOG)), &expected, &mut body)?;
+            ask_for(session, &format!("{}?key={line}", path(&INFO, LOG)), &expected)?;
         }
         let mut user = User::default();
         for (number, version) in &told.versions {
             user.become_version(data.facts.seed, &data.codes, *number, *version);
             expected.clear();
             answer::user(&user, &mut expected);
-            ask_for(session, &format!("{}?key={number}", page(&INFO, USER)), &expected, &mut body)?;
+            ask_for(session, &format!("{}?key={number}", path(&INFO, USER)), &expected)?;
         }
         let records = (told.lines.len() + told.versions.len()) as u64;
         // Each page that wrote a line was compared.
@@ -171,28 +156,19 @@ impl Pages for WebPages {
 /// Has the application serve requests, of users that it chooses.
 struct Request {
     data: Arc<Data>,
-    last: bool,
-    page: String,
-    body: Vec<u8>,
     expected: Vec<u8>,
     user: User,
     told: Told,
 }
 
-impl Transaction for Request {
-    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
+impl Visit for Request {
+    fn draw(&mut self, page: &mut String) {
+        page.push_str(&path(&INFO, REQUEST));
     }
 
-    fn draw(&mut self) {}
-
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        session.ask(&self.page, self.last, &mut self.body)
-    }
-
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _path: &str, body: &[u8]) -> Result<()> {
         let Data { facts, codes } = &*self.data;
-        let told = answer::read(&self.body)?;
+        let told = answer::read(body)?;
         let answer::Told { user, version, line, changed, .. } = told;
         if !(1..=facts.records).contains(&user) {
             return Err(Error::mismatch(format!("user {user} logged in, and there is none")));
@@ -200,7 +176,7 @@ impl Transaction for Request {
         self.user.become_version(facts.seed, codes, user, version);
         self.expected.clear();
         answer::request(facts.seed, codes, &told, &self.user, &mut self.expected);
-        if self.body != self.expected {
+        if body != self.expected {
             return Err(Error::mismatch(format!(
                 "the answer of line {line} of the log is not what user {user} at version {version} is to see"
             )));
@@ -218,7 +194,7 @@ impl Transaction for Request {
         self.told.lines.len() as u64
     }
 
-    fn notes(&mut self) -> Option<Notes> {
+    fn told(&mut self) -> Option<Notes> {
         Some(Box::new(std::mem::take(&mut self.told)))
     }
 }

@@ -13,6 +13,7 @@ use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Capacity, Connections, Demand, LoopPolicy, PlannedCell};
 use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
@@ -71,7 +72,8 @@ impl WebWorkload {
             Connections::PerRequest => Bind::InOne,
             Connections::Kept | Connections::Pool(_) => Bind::Once,
         };
-        Ok(PlannedCell::new(store.data(), demand, policy, Self { store, bind }))
+        let (name, workload) = (store.data(), Arc::new(Self { store, bind }));
+        Ok(PlannedCell::served(name, demand, policy, move || Arc::clone(&workload)))
     }
 
     fn written(&self, done: &[ClientSummary]) -> Written {
@@ -94,20 +96,6 @@ impl WebWorkload {
 }
 
 impl Workload for WebWorkload {
-    fn further_pages(&self) -> &'static [&'static str] {
-        &[COUNT, LOG, USER]
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        let codes = &self.store.codes;
-        vec![
-            ("seed", self.store.seed),
-            ("records", self.store.count),
-            ("codes", codes.towns.len() as u64),
-            ("codes_digest", codes.digest),
-        ]
-    }
-
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for collection in [&self.store.log, &self.store.users, &self.store.towns] {
             namespace.create(collection)?;
@@ -132,17 +120,10 @@ impl Workload for WebWorkload {
     fn transaction(
         &self,
         operation: &str,
-        _state: &DatasetState,
+        state: &DatasetState,
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
-        let store = &self.store;
-        match operation {
-            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
-            COUNT => Ok(Box::new(Count::new(&store.log))),
-            LOG => Ok(Box::new(Show::new(store, Shown::Line))),
-            USER => Ok(Box::new(Show::new(store, Shown::User))),
-            _ => Err(no_operation(INFO.name, operation)),
-        }
+        Ok(self.page(operation, state, client)?)
     }
 
     fn after(
@@ -180,5 +161,32 @@ impl Workload for WebWorkload {
             read_back,
         };
         Ok(verification.into())
+    }
+}
+
+impl Serve for WebWorkload {
+    fn further(&self) -> &'static [&'static str] {
+        &[COUNT, LOG, USER]
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        let codes = &self.store.codes;
+        vec![
+            ("seed", self.store.seed),
+            ("records", self.store.count),
+            ("codes", codes.towns.len() as u64),
+            ("codes_digest", codes.digest),
+        ]
+    }
+
+    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+        let store = &self.store;
+        match name {
+            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
+            COUNT => Ok(Box::new(Count::new(&store.log))),
+            LOG => Ok(Box::new(Show::new(store, Shown::Line))),
+            USER => Ok(Box::new(Show::new(store, Shown::User))),
+            _ => Err(no_operation(INFO.name, name)),
+        }
     }
 }

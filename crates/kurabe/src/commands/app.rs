@@ -267,17 +267,21 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
     for experiment in &asked.experiments {
         let info = experiment.info();
         let planned = match experiment.plan(&asked.cell(*experiment)?, &asked.dataset) {
-            Ok(planned) => target.refusal(&planned.demand).map_or(Ok(planned), Err),
+            Ok(planned) => match (target.refusal(&planned.demand), planned.serve) {
+                (Some(reason), _) => Err(reason),
+                (None, None) => Err("it has no pages".to_owned()),
+                (None, Some(serve)) => Ok((planned.demand, serve())),
+            },
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error.to_string()),
             Err(error) => return Err(error.context(info.name).into()),
         };
         match planned {
-            Ok(planned) => {
-                chosen.largest_answer = chosen.largest_answer.max(planned.demand.request_bytes);
+            Ok((demand, pages)) => {
+                chosen.largest_answer = chosen.largest_answer.max(demand.request_bytes);
                 chosen.served.push(Served {
                     name: info.name,
                     operations: info.operations.iter().map(|operation| operation.name).collect(),
-                    workload: (planned.make)(),
+                    pages,
                     state: Arc::default(),
                 });
             }
@@ -302,11 +306,11 @@ fn fill(
     let session = &mut cancellable(&mut **session, stop);
     for served in served {
         output.note(&format!("loading the data of {} …", served.name));
-        let loaded = served.workload.load(&mut **namespace, session);
+        let loaded = served.pages.load(&mut **namespace, session);
         let mut state =
             loaded.map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
         for operation in &served.operations {
-            served.workload.before(operation, &mut state, &mut **namespace, session)?;
+            served.pages.before(operation, &mut state, &mut **namespace, session)?;
         }
         served.state = Arc::new(state);
     }
@@ -356,7 +360,7 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
     }
     pages.retain(|_, (_, done)| done.iter().any(|client| client.rows_written > 0));
     for ((experiment, operation), (failed, done)) in pages {
-        let Served { name, workload, state, .. } = &served[experiment];
+        let Served { name, pages, state, .. } = &served[experiment];
         let name = format!("{name} {operation}");
         if failed > 0 {
             let n = units::count(failed);
@@ -367,7 +371,7 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
         let found = target
             .driver
             .connect(&ConnectOptions::default())
-            .and_then(|mut session| workload.after(operation, state, &mut *session, &done));
+            .and_then(|mut session| pages.after(operation, state, &mut *session, &done));
         match found {
             Ok(checked) => {
                 output.note(&format!("{name}: {}", kurabe_report::verified_writes(&checked.verification)));

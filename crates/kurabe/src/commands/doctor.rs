@@ -11,6 +11,7 @@ use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
+use kurabe_engine::plan::planned;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
@@ -137,11 +138,8 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 // Enough for the clients of every axis; nothing is loaded.
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
-                    if target.driver.capabilities().is_application {
-                        experiment.plan_pages(&cell, &dataset)
-                    } else {
-                        experiment.plan(&cell, &dataset)
-                    }
+                    let is_application = target.driver.capabilities().is_application;
+                    planned(*experiment, &cell, &dataset, is_application)
                 });
                 let reason = match made {
                     Ok(planned) => target.refusal(&planned.demand),

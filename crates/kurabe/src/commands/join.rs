@@ -3,6 +3,7 @@
 use kurabe_app::{Options, Part, Served};
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::Experiment;
+use kurabe_core::page;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use serde_json::{Map, Value};
@@ -51,9 +52,8 @@ impl First {
 
     /// What it says of an experiment.
     fn about(&self, experiment: &str) -> Result<Map<String, Value>> {
-        let mut body = Vec::new();
-        let asked = self.session.borrow_mut().ask(&format!("/{experiment}"), false, &mut body);
-        asked.map_err(|error| error.context(&self.url).context("--join"))?;
+        let body = page::get(&mut **self.session.borrow_mut(), &format!("/{experiment}"))
+            .map_err(|error| error.context(&self.url).context("--join"))?;
         serde_json::from_slice(&body).map_err(|_| {
             Error::usage(format!("--join: {} says nothing of {experiment} that could be read", self.url))
         })
@@ -79,7 +79,7 @@ impl First {
                 ("parts", options.part.of as u64, "give both the same N in --part K/N"),
                 ("seats", options.seats() as u64, "give both the same --workers, --connection and --pool"),
             ];
-            let of_data = served.workload.facts();
+            let of_data = served.pages.facts();
             let of_data =
                 of_data.iter().map(|(name, n)| (*name, *n, "give both the same --records, --seed and --set"));
             for (name, ours, hint) in of_ours.into_iter().chain(of_data) {

@@ -32,6 +32,7 @@ fn collections() -> Vec<Arc<Collection>> {
         ],
         key: vec![0, 1],
         indexes: vec![vec![5], vec![2, 1]],
+        cache: None,
     };
     let lengths = Collection::new(
         "kurabe_lengths",
@@ -53,6 +54,7 @@ fn collections() -> Vec<Arc<Collection>> {
         ],
         key: vec![0],
         indexes: vec![vec![1]],
+        cache: None,
     };
     let pieces = Collection::new(
         "kurabe_pieces",
@@ -280,6 +282,7 @@ fn no_name_is_longer_than_oracle_takes_from_12_2_on() {
         fields,
         key: vec![0],
         indexes: vec![vec![1]; 20],
+        cache: None,
     };
     assert!(Collection::name_is_ours(&longest.name));
     for sql in create_indexes(&d, &longest).unwrap() {
