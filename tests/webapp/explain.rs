@@ -79,7 +79,7 @@ fn uses_indexes(url: &str, asked: &Asked) {
     let experiment = kurabe_experiments::registry::find("webapp").unwrap();
     let cell = experiment.info().baseline(&[]).unwrap();
     let dataset = Dataset { seed: 1, records: Some(5_000), slot: 0 };
-    let workload = (experiment.plan(&cell, &dataset).unwrap().make)();
+    let workload = experiment.plan(&cell, &dataset).unwrap().workload().unwrap();
     let mut namespace = driver.namespace().unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     workload.load(&mut *namespace, &mut *session).unwrap();

@@ -111,14 +111,17 @@ pub struct Dataset {
     pub slot: usize,
 }
 
-/// The work of a loop: each client makes its transaction over and over. It holds nothing that changes: what is known of the
-/// data is a [`DatasetState`] that the engine keeps with it and lends.
-pub trait Workload: Send + Sync {
+/// What comes before the trials of a loop or a job. It holds nothing that changes: what is known of the data is a
+/// [`DatasetState`] that the engine keeps with it and lends.
+pub trait Prepare: Send + Sync {
     /// Makes the collections and fills them: deterministic, called once per run for each [`PlannedCell::dataset`].
     ///
     /// # Errors
     /// The server's error, or a mismatch between what was sent and what the server counts.
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState>;
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        let _ = (namespace, session);
+        Ok(DatasetState::default())
+    }
 
     /// Makes ready for one trial of an operation: say, empties the collection that it writes to. Not measured.
     ///
@@ -134,7 +137,10 @@ pub trait Workload: Send + Sync {
         let _ = (operation, state, namespace, session);
         Ok(())
     }
+}
 
+/// The work of a loop: each client makes its transaction over and over.
+pub trait Workload: Prepare {
     /// The transaction of one client.
     ///
     /// # Errors
@@ -163,7 +169,7 @@ pub trait Workload: Send + Sync {
     }
 }
 
-/// What [`Workload::after`] found.
+/// What was found once a trial had ended: by [`Workload::after`], or by [`Job::verify`](crate::job::Job::verify).
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// How answers and writes were verified.
@@ -178,7 +184,7 @@ impl From<Verification> for Checked {
     }
 }
 
-/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Workload::load`] made, and
+/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Prepare::load`] made, and
 /// lends it to each trial on these data.
 pub struct DatasetState(Box<dyn Any + Send + Sync>);
 

@@ -17,6 +17,7 @@ pub mod error;
 pub mod experiment;
 pub mod facts;
 pub mod figure;
+pub mod job;
 pub mod load;
 pub mod observation;
 pub mod operation;

@@ -2,7 +2,9 @@
 //! its clients work. All of it are values; the engine compares them with targets and groups trials by them.
 
 use crate::driver::Capability;
+use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
+use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::Serve;
 use std::sync::Arc;
@@ -13,20 +15,31 @@ pub struct PlannedCell {
     pub demand: Demand,
     /// What the engine arranges before each trial.
     pub provision: Provision,
-    /// Names the data that [`Workload::load`] makes: cells with the same name on one target share it.
+    /// Names the data that [`Prepare::load`](crate::experiment::Prepare::load) makes: cells with the same name on one target share it.
     pub dataset: String,
     /// Mean bytes handed to the database for one record, after compression and encoding.
     pub stored_bytes: Option<u64>,
-    /// How its clients work.
+    /// How its clients work. A job is one client.
     pub policy: LoopPolicy,
-    /// Makes what they do. Called for each trial, so that no large buffers are held for cells that wait.
-    pub make: Make,
+    /// What they do.
+    pub work: Work,
     /// Makes what an application serves of it; `None` where it has no pages.
     pub serve: Option<MakeServed>,
 }
 
-/// What [`PlannedCell::make`] is.
+/// The work of a cell, made for each trial, so that no large buffers are held for cells that wait.
+pub enum Work {
+    /// Transactions, over and over.
+    Loop(Make),
+    /// Something that begins and ends.
+    Job(MakeJob),
+}
+
+/// Makes the work of a loop.
 pub type Make = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
+
+/// Makes a job.
+pub type MakeJob = Box<dyn Fn() -> Arc<dyn Job> + Send + Sync>;
 
 /// What [`PlannedCell::serve`] is.
 pub type MakeServed = Box<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
@@ -46,7 +59,7 @@ impl PlannedCell {
             dataset: dataset.into(),
             stored_bytes: None,
             policy,
-            make: Box::new(move || Arc::clone(&workload)),
+            work: Work::Loop(Box::new(move || Arc::clone(&workload))),
             serve: None,
         }
     }
@@ -66,8 +79,34 @@ impl PlannedCell {
             dataset: dataset.into(),
             stored_bytes: None,
             policy,
-            make: Box::new(move || make()),
+            work: Work::Loop(Box::new(move || make())),
             serve: Some(Box::new(move || serve())),
+        }
+    }
+
+    /// A cell that is a job on these data. It has so many sessions, and is made alone.
+    pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
+        let job: Arc<dyn Job> = Arc::new(job);
+        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(1, Connections::Pool(sessions)) };
+        Self {
+            demand,
+            provision: Provision::default(),
+            dataset: dataset.into(),
+            stored_bytes: None,
+            policy,
+            work: Work::Job(Box::new(move || Arc::clone(&job))),
+            serve: None,
+        }
+    }
+
+    /// The work of a loop.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where it is a job.
+    pub fn workload(&self) -> Result<Arc<dyn Workload>> {
+        match &self.work {
+            Work::Loop(make) => Ok(make()),
+            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is no loop")),
         }
     }
 

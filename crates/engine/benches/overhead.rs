@@ -37,7 +37,7 @@ fn row(payload: &str, operation: &str) {
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
-    let workload = (cell.make)();
+    let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "bench").unwrap();
     let cancel = AtomicBool::new(false);
     fixture.load(&cell, &*workload, &cancel).unwrap();
@@ -85,8 +85,11 @@ fn answer(target: &Target, fixture: &mut Fixture, cell: &PlannedCell) -> f64 {
     const READS: u32 = 20_000;
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
     let (state, _) = fixture.lend(cell).unwrap();
-    let mut transaction =
-        (cell.make)().transaction("read", state, Client { index: 0, count: 1, seed: 5, trial: 1 }).unwrap();
+    let mut transaction = cell
+        .workload()
+        .unwrap()
+        .transaction("read", state, Client { index: 0, count: 1, seed: 5, trial: 1 })
+        .unwrap();
     transaction.attach(&mut *session).unwrap();
     let mut best = f64::MAX;
     for _ in 0..RUNS {

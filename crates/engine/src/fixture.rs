@@ -5,7 +5,7 @@ use crate::cancellable::cancellable;
 use crate::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{ConnectOptions, Namespace, Session};
-use kurabe_core::experiment::{DatasetState, Workload};
+use kurabe_core::experiment::{DatasetState, Prepare};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -71,9 +71,9 @@ impl Fixture {
     /// Loads the data of a cell.
     ///
     /// # Errors
-    /// As for [`Workload::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
-    pub fn load(&mut self, cell: &PlannedCell, workload: &dyn Workload, cancel: &AtomicBool) -> Result<()> {
-        let state = workload.load(&mut *self.namespace, &mut cancellable(&mut *self.session, cancel))?;
+    /// As for [`Prepare::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+    pub fn load(&mut self, cell: &PlannedCell, data: &dyn Prepare, cancel: &AtomicBool) -> Result<()> {
+        let state = data.load(&mut *self.namespace, &mut cancellable(&mut *self.session, cancel))?;
         self.datasets.insert(cell.dataset.clone(), state);
         Ok(())
     }
@@ -81,17 +81,17 @@ impl Fixture {
     /// Makes ready for a trial on the data of a cell.
     ///
     /// # Errors
-    /// As for [`Workload::before`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+    /// As for [`Prepare::before`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
     pub fn before(
         &mut self,
         cell: &PlannedCell,
-        workload: &dyn Workload,
+        data: &dyn Prepare,
         operation: &str,
         cancel: &AtomicBool,
     ) -> Result<()> {
         let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
         let mut session = cancellable(&mut *self.session, cancel);
-        workload.before(operation, state, &mut *self.namespace, &mut session)?;
+        data.before(operation, state, &mut *self.namespace, &mut session)?;
         drop(session);
         self.session.settle()
     }

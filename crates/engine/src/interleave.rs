@@ -56,7 +56,8 @@ impl Runner<'_> {
             let fixture = &mut fixtures[run_cell.slot];
             let made = catch_unwind(AssertUnwindSafe(|| {
                 let cell = run_cell.available().ok_or_else(unavailable)?;
-                let (workload, fixture) = self.prepare(run_cell, cell, fixture, tell)?;
+                let workload = cell.workload()?;
+                let fixture = self.prepare(run_cell, cell, &*workload, fixture, tell)?;
                 fixture.before(cell, &*workload, operation.name, self.cancel)?;
                 Ok((workload, fixture.next_trial()))
             }));

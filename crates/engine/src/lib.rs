@@ -15,6 +15,7 @@ pub mod fixture;
 mod gate;
 mod groups;
 mod interleave;
+mod job;
 mod open;
 mod order;
 pub mod overhead;

@@ -9,7 +9,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::RATE;
-use kurabe_core::planned::Provision;
+use kurabe_core::planned::{Provision, Work};
 use kurabe_core::run::OverheadRecord;
 use kurabe_core::{ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -44,7 +44,9 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
         }
         cell.policy.clients = 1;
         cell.provision = Provision::default();
-        let workload = (cell.make)();
+        // A job has no transactions whose cost could be told from the work itself.
+        let Work::Loop(make) = &cell.work else { continue };
+        let workload = make();
         if !fixture.has(&cell) {
             fixture.clean_up()?;
             fixture.load(&cell, &*workload, cancel)?;

@@ -12,7 +12,7 @@ use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::{CacheNeed, PlannedCell};
+use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
@@ -324,6 +324,9 @@ pub fn planned(
 
 /// Why a cell cannot be measured under this load, whatever its target.
 fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
+    if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
+        return Some("a job is done once in a trial: no rate of it can be asked for");
+    }
     if planned.policy.pipeline > 1 && load != Load::Closed {
         return Some("in an open loop each arrival is one request, so that none are sent together");
     }

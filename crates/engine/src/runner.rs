@@ -11,10 +11,10 @@ use crate::sides::Sides;
 use crate::target::Target;
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{OperationInfo, Stop, Workload};
+use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
-use kurabe_core::planned::PlannedCell;
+use kurabe_core::planned::{PlannedCell, Work};
 use kurabe_core::run::{CellRecord, Measurement, Outcome, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -22,7 +22,6 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -321,14 +320,15 @@ impl Runner<'_> {
         }
     }
 
-    /// The work of a cell, and its target's fixture with the data in it that the cell needs.
+    /// The fixture of a cell's target, with the data in it that the cell needs.
     pub(crate) fn prepare<'f>(
         &self,
         run_cell: &RunCell,
         cell: &PlannedCell,
+        data: &dyn Prepare,
         fixture: &'f mut Option<Fixture>,
         tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<(Arc<dyn Workload>, &'f mut Fixture)> {
+    ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) = (cell.provision.restart, &target.restart) {
             // What was loaded may go with the server's process, and the connections do.
@@ -339,14 +339,11 @@ impl Runner<'_> {
             Some(fixture) => fixture,
             None => fixture.insert(self.open(run_cell.slot, target)?),
         };
-        let workload = (cell.make)();
         if !fixture.has(cell) {
             tell(Event::Loading { cell: &run_cell.record })?;
-            fixture
-                .load(cell, &*workload, self.cancel)
-                .map_err(|error| error.context("filling the store"))?;
+            fixture.load(cell, data, self.cancel).map_err(|error| error.context("filling the store"))?;
         }
-        Ok((workload, fixture))
+        Ok(fixture)
     }
 
     fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
@@ -382,7 +379,15 @@ impl Runner<'_> {
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
-        let (workload, fixture) = self.prepare(run_cell, cell, fixture, tell)?;
+        let workload = match &cell.work {
+            Work::Loop(make) => make(),
+            Work::Job(make) => {
+                let job = make();
+                let fixture = self.prepare(run_cell, cell, &*job, fixture, tell)?;
+                return self.job(run_cell, cell, operation, &*job, fixture);
+            }
+        };
+        let fixture = self.prepare(run_cell, cell, &*workload, fixture, tell)?;
         let target = &self.targets[run_cell.record.target];
         let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
         let mut probes = 0;

@@ -19,7 +19,7 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
-    let workload = (cell.make)();
+    let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();
     let state = workload.load(&mut *fixture.namespace, &mut *fixture.session).unwrap();
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();

@@ -87,7 +87,7 @@ fn measure_of(
     let facts = inner.describe().unwrap();
     let fast = Target::new("null", inner, facts);
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
-    let workload = (cell.make)();
+    let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
     fixture.load(&cell, &*workload, cancel).unwrap();
     let (answers, stalled) = (Arc::default(), Arc::default());

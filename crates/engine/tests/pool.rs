@@ -84,7 +84,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     let info = experiment.info();
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
-    let workload = (cell.make)();
+    let workload = cell.workload().unwrap();
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();
     let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();

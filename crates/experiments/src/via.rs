@@ -7,7 +7,7 @@ use crate::count::{self, COUNT};
 use crate::defect::no_session;
 use kurabe_core::driver::{Namespace, Prepared, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Transaction, Workload,
+    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Prepare, Transaction, Workload,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::page::{self, body};
@@ -240,7 +240,7 @@ impl<P: PageSet + 'static> ViaWorkload<P> {
     }
 }
 
-impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
+impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
     /// The application loaded its data itself.
     fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<DatasetState> {
         Ok(DatasetState::default())
@@ -259,7 +259,9 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
+}
 
+impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     fn transaction(
         &self,
         operation: &str,

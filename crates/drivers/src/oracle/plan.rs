@@ -92,7 +92,8 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         Operation::Get { .. }
         | Operation::FindEqual { .. }
         | Operation::FindRange { .. }
-        | Operation::Count { .. } => Steps::Query(text()?),
+        | Operation::Count { .. }
+        | Operation::Page { .. } => Steps::Query(text()?),
         Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => {
             Steps::Change(text()?)
         }
@@ -108,7 +109,6 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
             Steps::UpdateOrInsert { update: sql::text(d, &update)?, order, insert: sql::text(d, &insert)? }
         }
         Operation::Put { .. } => Steps::Change(text()?),
-        Operation::Page { .. } => Steps::Query(text()?),
         Operation::Raw { .. } => return Err(Error::unsupported(NO_RAW)),
     };
     Ok(Plan { name: operation.name(), shape: sql::shape(operation)?, steps })

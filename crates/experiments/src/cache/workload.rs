@@ -11,7 +11,9 @@ use crate::readback;
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{CacheCounters, Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+};
 use kurabe_core::figure::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
     STALE_SHARE, Unit,
@@ -233,7 +235,7 @@ impl CacheWorkload {
     }
 }
 
-impl Workload for CacheWorkload {
+impl Prepare for CacheWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let store = &self.shared.store;
         namespace.create(&store.stored)?;
@@ -277,7 +279,9 @@ impl Workload for CacheWorkload {
         state.before = (acknowledged, self.counters(session)?);
         Ok(())
     }
+}
 
+impl Workload for CacheWorkload {
     fn transaction(
         &self,
         operation: &str,

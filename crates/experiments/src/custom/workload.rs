@@ -11,7 +11,9 @@ use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+};
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::{Demand, LoopPolicy, PlannedCell};
 use kurabe_core::value::{Reply, Value};
@@ -202,7 +204,7 @@ impl CustomCell {
     }
 }
 
-impl Workload for CustomCell {
+impl Prepare for CustomCell {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for (home, _) in self.made() {
             namespace.create(&self.shared.homes[home])?;
@@ -229,7 +231,9 @@ impl Workload for CustomCell {
         }
         Ok(())
     }
+}
 
+impl Workload for CustomCell {
     fn transaction(&self, _: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         if self.shared.declared.programs.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));

@@ -10,7 +10,9 @@ use crate::defect::no_operation;
 use crate::fill::{self, count};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+};
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::verification::Verification;
@@ -53,7 +55,7 @@ impl KvWorkload {
     }
 }
 
-impl Workload for KvWorkload {
+impl Prepare for KvWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.store.added)?;
         namespace.create(&self.store.loaded)?;
@@ -72,7 +74,9 @@ impl Workload for KvWorkload {
     ) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.store.added) } else { Ok(()) }
     }
+}
 
+impl Workload for KvWorkload {
     fn transaction(
         &self,
         operation: &str,

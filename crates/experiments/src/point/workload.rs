@@ -9,7 +9,7 @@ use crate::{axes, fill};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Transaction, Workload,
+    Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Prepare, Transaction, Workload,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::page::{Page, Serve};
@@ -106,7 +106,7 @@ impl PointWorkload {
     }
 }
 
-impl Workload for PointWorkload {
+impl Prepare for PointWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.store.collection)?;
         self.store.fill(session)?;
@@ -115,7 +115,9 @@ impl Workload for PointWorkload {
         self.store.check_load(session).map_err(|error| error.context("after loading"))?;
         Ok(DatasetState::default())
     }
+}
 
+impl Workload for PointWorkload {
     fn transaction(
         &self,
         operation: &str,

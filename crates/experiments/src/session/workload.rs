@@ -10,7 +10,9 @@ use crate::{axes, pieces, readback};
 use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+};
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::value::Value;
@@ -121,7 +123,7 @@ impl SessionWorkload {
     }
 }
 
-impl Workload for SessionWorkload {
+impl Prepare for SessionWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
         namespace.create(&self.read_from)?;
@@ -153,7 +155,9 @@ impl Workload for SessionWorkload {
     ) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
     }
+}
 
+impl Workload for SessionWorkload {
     fn transaction(
         &self,
         operation: &str,

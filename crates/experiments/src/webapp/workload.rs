@@ -12,7 +12,9 @@ use crate::fill::{PARAMETERS, REQUEST_BYTES, count};
 use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Checked, Client, ClientSummary, Dataset, DatasetState, Transaction, Workload};
+use kurabe_core::experiment::{
+    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+};
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Capacity, Connections, Demand, LoopPolicy, PlannedCell};
 use kurabe_core::verification::Verification;
@@ -95,7 +97,7 @@ impl WebWorkload {
     }
 }
 
-impl Workload for WebWorkload {
+impl Prepare for WebWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for collection in [&self.store.log, &self.store.users, &self.store.towns] {
             namespace.create(collection)?;
@@ -116,7 +118,9 @@ impl Workload for WebWorkload {
     ) -> Result<()> {
         namespace.clear(&self.store.log)
     }
+}
 
+impl Workload for WebWorkload {
     fn transaction(
         &self,
         operation: &str,

@@ -1,0 +1,103 @@
+//! One trial of a job: its work as one lane, timed from its beginning to its end, and then verified.
+
+use crate::clock::process_cpu;
+use crate::fixture::Fixture;
+use crate::plan::RunCell;
+use crate::runner::Runner;
+use crate::sides;
+use crate::standstill::Monitor;
+use crate::trial::Failure;
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::experiment::{Checked, OperationInfo};
+use kurabe_core::figure::{self, Figure, Unit};
+use kurabe_core::job::{Job, JobContext, JobDone};
+use kurabe_core::observation::Observation;
+use kurabe_core::planned::PlannedCell;
+use kurabe_core::run::Measurement;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::Histogram;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The figure of the bytes that a job moved.
+const BYTES: &str = "bytes";
+
+/// What one thread measured of a job.
+struct Ran {
+    done: JobDone,
+    elapsed: Duration,
+    cpu: Duration,
+    observed: Option<Observation>,
+}
+
+impl Runner<'_> {
+    /// Makes one trial of a job.
+    pub(crate) fn job(
+        &self,
+        run_cell: &RunCell,
+        cell: &PlannedCell,
+        operation: &OperationInfo,
+        job: &dyn Job,
+        fixture: &mut Fixture,
+    ) -> Result<Measurement, Failure> {
+        let around = Instant::now();
+        fixture.before(cell, job, operation.name, self.cancel)?;
+        let (state, session) = fixture.lend(cell)?;
+        let driver = &*self.targets[run_cell.record.target].driver;
+        let options = ConnectOptions::default();
+        let run = || -> Result<Ran> {
+            sides::keep_to(self.sides.map_or(&[], |sides| &sides.clients))?;
+            let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
+            let watch = self.observer.map(|observer| observer.begin(&driver.endpoint()));
+            let (began, cpu) = (Instant::now(), process_cpu());
+            job.run(operation.name, state, &mut context)?;
+            let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
+            let observed = watch.map(kurabe_core::observation::Watch::end);
+            let (done, sessions) = context.end();
+            sessions.into_iter().try_for_each(crate::client::goodbye)?;
+            Ok(Ran { done, elapsed, cpu, observed })
+        };
+        let monitor = Monitor::start();
+        // A thread of its own, whose processors are not those of what checks.
+        let ran = thread::scope(|scope| {
+            let thread = thread::Builder::new().name("job".to_owned()).spawn_scoped(scope, run);
+            let thread = thread
+                .map_err(|why| Error::new(ErrorKind::Limit, format!("the job got no thread: {why}")))?;
+            thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
+        });
+        let stood_still = monitor.end();
+        let Ran { done, elapsed, cpu, observed } =
+            ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
+        let mut session = crate::cancellable(session, self.cancel);
+        let Checked { verification, figures } = job.verify(operation.name, state, &mut session)?;
+        // A job that counts nothing is one piece of work.
+        let completed = done.rows.max(1);
+        let mut service = Histogram::new();
+        service.record(elapsed.as_nanos() as u64);
+        let bytes = (done.bytes > 0).then(|| Figure::new(BYTES, Unit::Bytes, done.bytes as f64));
+        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, completed));
+        let elapsed_ns = elapsed.as_nanos() as u64;
+        Ok(Measurement {
+            clients: 1,
+            offered: completed,
+            completed,
+            failed: 0,
+            dropped: 0,
+            retries: 0,
+            warmup: 0,
+            elapsed_ns,
+            client_cpu_ns: cpu.as_nanos() as u64,
+            service,
+            open: None,
+            verify_ns_per_op: 0.0,
+            verified: Some(verification),
+            exhausted: None,
+            around_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
+            observed: observed.map(Box::new),
+            figures: [done.figures, bytes.into_iter().collect(), figures, tiers.unwrap_or_default()].concat(),
+            windows: Vec::new(),
+            slices: 0,
+            stood_still_ns: stood_still.as_nanos() as u64,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! The least loop, as an exercise of the contract: each client asks for the least answer that there is, over and over.
+//! Everything that an experiment of this kind needs is in this file.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::experiment::{
+    Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare, Transaction,
+    Workload,
+};
+use kurabe_core::operation::Operation;
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell};
+use kurabe_core::run::{Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::plan::Plan;
+use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
+use std::collections::BTreeMap;
+
+struct NoopLoop;
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "noop-loop",
+    question: "How often does a server answer when nothing is asked?",
+    about: "Asks for the least answer that there is.",
+    axes: &[AxisInfo {
+        name: "clients",
+        help: "clients at work at the same time",
+        kind: AxisKind::Count { least: 1, most: 100 },
+        default: &["2"],
+    }],
+    operations: &[OperationInfo { name: "ping", about: "ask nothing", requests: 100, writes: false }],
+    chart_axis: "clients",
+    answer: Answer::Throughput,
+    published: None,
+};
+
+impl Experiment for NoopLoop {
+    fn info(&self) -> &'static ExperimentInfo {
+        &INFO
+    }
+
+    fn plan(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
+        let policy = LoopPolicy::new(cell.number("clients")? as usize, Connections::Kept);
+        let demand = Demand { operations: vec![Operation::Ping], ..Demand::default() };
+        Ok(PlannedCell::new("nothing", demand, policy, Pings))
+    }
+}
+
+struct Pings;
+
+impl Prepare for Pings {}
+
+impl Workload for Pings {
+    fn transaction(&self, _: &str, _: &DatasetState, _: Client) -> Result<Box<dyn Transaction>> {
+        Ok(Box::new(Ping { prepared: None, reply: Reply::new() }))
+    }
+}
+
+struct Ping {
+    prepared: Option<Prepared>,
+    reply: Reply,
+}
+
+impl Transaction for Ping {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.prepared = Some(session.prepare(&Operation::Ping)?);
+        Ok(())
+    }
+
+    fn draw(&mut self) {}
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let prepared = self.prepared.as_ref();
+        let prepared = prepared.ok_or_else(|| Error::new(ErrorKind::Internal, "not attached"))?;
+        session.execute(prepared, &[], &mut self.reply)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        if self.reply.rows() == 0 { Ok(()) } else { Err(Error::mismatch("rows came that nobody asked for")) }
+    }
+}
+
+#[test]
+fn loop_runs_with_what_its_plan_says() {
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = driver.describe().unwrap();
+    let targets = [Target::new("null", driver, facts)];
+    let spec = RunSpec {
+        axes: INFO.baseline(&[]).unwrap().alone(),
+        operations: INFO.operation_names(),
+        requests: BTreeMap::from([("ping".to_owned(), 100)]),
+        ..RunSpec::new(INFO.name, ["null:"])
+    };
+    let plan = Plan::new(&NoopLoop, &spec, &targets).unwrap();
+    assert_eq!((plan.cells.len(), plan.connections()), (2, 4));
+    for trial in Runner::new(&plan, "noop-loop", &targets).trials().unwrap() {
+        let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
+        assert_eq!((measured.clients, measured.completed), (2, 100));
+        // Each answer was compared.
+        assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
+    }
+}
