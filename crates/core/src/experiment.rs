@@ -127,14 +127,8 @@ pub trait Prepare: Send + Sync {
     ///
     /// # Errors
     /// The server's error.
-    fn before(
-        &self,
-        operation: &str,
-        state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<()> {
-        let _ = (operation, state, namespace, session);
+    fn before(&self, trial: Before<'_>) -> Result<()> {
+        let _ = trial;
         Ok(())
     }
 }
@@ -153,20 +147,38 @@ pub trait Workload: Prepare {
     ) -> Result<Box<dyn Transaction>>;
 
     /// Checks on the server, after a trial, that what the clients were told is true: reads back what they wrote, and has the
-    /// server count it where it can. Not measured. `clients` holds what each of them did, warm-up included.
+    /// server count it where it can. Not measured.
     ///
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
-    fn after(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
-        let _ = (operation, state, session, clients);
+    fn after(&self, trial: After<'_>) -> Result<Checked> {
+        let _ = trial;
         Ok(Checked::default())
     }
+}
+
+/// A trial that is about to begin.
+pub struct Before<'a> {
+    /// What is measured.
+    pub operation: &'a str,
+    /// The state of its data.
+    pub state: &'a mut DatasetState,
+    /// Where collections are made and emptied.
+    pub namespace: &'a mut dyn Namespace,
+    /// A session that is no client's.
+    pub session: &'a mut dyn Session,
+}
+
+/// A trial that has ended.
+pub struct After<'a> {
+    /// What was measured.
+    pub operation: &'a str,
+    /// The state of its data.
+    pub state: &'a DatasetState,
+    /// A session that is no client's.
+    pub session: &'a mut dyn Session,
+    /// What each client did, warm-up included.
+    pub clients: &'a [ClientSummary],
 }
 
 /// What was found once a trial had ended: by [`Workload::after`], or by [`Job::verify`](crate::job::Job::verify).

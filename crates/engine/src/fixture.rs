@@ -5,7 +5,7 @@ use crate::cancellable::cancellable;
 use crate::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{ConnectOptions, Namespace, Session};
-use kurabe_core::experiment::{DatasetState, Prepare};
+use kurabe_core::experiment::{Before, DatasetState, Prepare};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -90,8 +90,8 @@ impl Fixture {
         cancel: &AtomicBool,
     ) -> Result<()> {
         let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
-        let mut session = cancellable(&mut *self.session, cancel);
-        data.before(operation, state, &mut *self.namespace, &mut session)?;
+        let (namespace, mut session) = (&mut *self.namespace, cancellable(&mut *self.session, cancel));
+        data.before(Before { operation, state, namespace, session: &mut session })?;
         drop(session);
         self.session.settle()
     }

@@ -16,7 +16,9 @@ use crate::throughput;
 use crate::totals::Totals;
 use crate::warm::Warmth;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::experiment::{Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload};
+use kurabe_core::experiment::{
+    After, Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload,
+};
 use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::{Endpoint, Observation, Observer};
@@ -192,7 +194,12 @@ impl Trial<'_> {
         }
         // A client that failed says more than a server that could not be seen.
         let memory = memory?;
-        let checked = self.workload.after(self.operation.name, state, session, &totals.clients_done)?;
+        let checked = self.workload.after(After {
+            operation: self.operation.name,
+            state,
+            session,
+            clients: &totals.clients_done,
+        })?;
         let Checked { verification: mut verified, figures } = checked;
         if !self.operation.writes && self.cell.policy.verifies_reads {
             verified.answers += totals.completed + totals.warmup;

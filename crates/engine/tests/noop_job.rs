@@ -5,9 +5,9 @@
 
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Namespace, Session};
+use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{
-    Answer, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare,
+    Answer, Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare,
 };
 use kurabe_core::figure::Unit;
 use kurabe_core::job::{Job, JobContext};
@@ -77,13 +77,7 @@ impl Adding {
 }
 
 impl Prepare for Adding {
-    fn before(
-        &self,
-        _operation: &str,
-        _state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        _session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.create(&self.collection)
     }
 }

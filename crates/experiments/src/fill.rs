@@ -3,7 +3,6 @@
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
-use kurabe_core::planned::Demand;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -18,20 +17,6 @@ pub(crate) const REQUEST_BYTES: u64 = 100_000;
 const COMMIT_ROWS: u64 = 10_000;
 /// The same of records that are added one by one.
 const BATCH: u64 = 200;
-
-/// What a cell needs whose store is a table `(id, data)` of so many small rows.
-pub(crate) fn demand_of_rows(operations: Vec<Operation>, length: u64, records: u64) -> Demand {
-    let row = length + 32;
-    Demand {
-        operations,
-        value_bytes: length,
-        request_bytes: row * REQUEST_ROWS,
-        parameters: 2 * REQUEST_ROWS,
-        loaded_bytes: records * row,
-        client_bytes: 64_000,
-        ..Demand::default()
-    }
-}
 
 /// The value of a field of a row; text and bytes stand in the buffer that its maker was given.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,6 +19,7 @@ pub mod pieces;
 mod point;
 mod readback;
 pub mod registry;
+mod rows;
 mod session;
 mod statement;
 mod via;

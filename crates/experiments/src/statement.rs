@@ -10,8 +10,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 pub(crate) enum Bind {
     /// Once for each connection.
     Once,
-    /// The same, also where the database has no statements to prepare.
-    OnceIfAny,
     /// Anew for every request, and given back after it.
     PerRequest,
     /// Never: the values stand in the text as literals.
@@ -48,7 +46,7 @@ impl Statement {
     /// Gets ready on a new connection.
     pub(crate) fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.prepared = match self.bind {
-            Bind::Once | Bind::OnceIfAny => Some(session.prepare(&self.operation)?),
+            Bind::Once => Some(session.prepare(&self.operation)?),
             Bind::Literal => Some(session.prepare_literal(&self.operation)?),
             Bind::InOne => match session.prepare_literal(&self.operation) {
                 Err(error) if error.kind() == ErrorKind::Unsupported => {

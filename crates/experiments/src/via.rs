@@ -5,9 +5,10 @@
 use crate::answer;
 use crate::count::{self, COUNT};
 use crate::defect::no_session;
-use kurabe_core::driver::{Namespace, Prepared, Session};
+use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Prepare, Transaction,
+    Workload,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::page::{self, body};
@@ -28,12 +29,11 @@ pub(crate) trait PageSet: Send + Sync {
     /// What a client was told.
     type Told: 'static;
 
-    fn info(&self) -> &'static ExperimentInfo;
-
+    /// The experiment.
+    const INFO: &'static ExperimentInfo;
     /// Bytes that a client holds.
-    fn client_bytes(&self) -> u64;
-
-    fn stored_bytes(&self) -> Option<u64>;
+    const CLIENT_BYTES: u64;
+    const STORED_BYTES: Option<u64>;
 
     /// What the application must say of itself, beyond serving the experiment.
     fn settings(&self) -> Vec<NeededSetting> {
@@ -219,43 +219,33 @@ struct Found<D> {
 
 impl<P: PageSet + 'static> ViaWorkload<P> {
     pub(crate) fn plan(policy: LoopPolicy, pages: P) -> PlannedCell {
-        let info = pages.info();
+        let info = P::INFO;
         let served = NeededSetting {
             name: format!("/{}", info.name),
             value: "served".to_owned(),
             remedy: format!("if it is kurabe app, start it with --experiment {}", info.name),
         };
         let demand = Demand {
-            client_bytes: pages.client_bytes(),
+            client_bytes: P::CLIENT_BYTES,
             settings: [vec![served], pages.settings()].concat(),
             ..Demand::default()
         };
-        let stored_bytes = pages.stored_bytes();
+        let stored_bytes = P::STORED_BYTES;
         let last = policy.connections == Connections::PerRequest;
         PlannedCell { stored_bytes, ..PlannedCell::new(info.name, demand, policy, Self { pages, last }) }
     }
 
-    fn writes(&self, operation: &str) -> bool {
-        self.pages.info().operations.iter().any(|known| known.name == operation && known.writes)
+    fn writes(operation: &str) -> bool {
+        P::INFO.operations.iter().any(|known| known.name == operation && known.writes)
     }
 }
 
+/// The application loads its data itself.
 impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
-    /// The application loaded its data itself.
-    fn load(&self, _namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<DatasetState> {
-        Ok(DatasetState::default())
-    }
-
-    fn before(
-        &self,
-        operation: &str,
-        state: &mut DatasetState,
-        _namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { operation, state, session, .. }: Before<'_>) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
-            if self.writes(operation) { count::ask(session, &path(self.pages.info(), COUNT))? } else { None };
+            if Self::writes(operation) { count::ask(session, &path(P::INFO, COUNT))? } else { None };
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
@@ -274,19 +264,13 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         Ok(Box::new(Visitor { visit, page, prepared: None, path: String::new(), reply: Reply::new() }))
     }
 
-    fn after(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
-        if !self.writes(operation) {
+    fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
+        if !Self::writes(operation) {
             return Ok(Checked::default());
         }
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
-        let added = Added { rows, before: *counted, page: path(self.pages.info(), COUNT) };
+        let added = Added { rows, before: *counted, page: path(P::INFO, COUNT) };
         let told = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Told>>>()?;
         self.pages.hold(session, data, &told, &added).map(Checked::from)
     }

@@ -12,7 +12,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{CacheCounters, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
 use kurabe_core::figure::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
@@ -260,13 +260,7 @@ impl Prepare for CacheWorkload {
         Ok(DatasetState::new(State { versions, before: (Vec::new(), None) }))
     }
 
-    fn before(
-        &self,
-        _operation: &str,
-        state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { state, namespace, session, .. }: Before<'_>) -> Result<()> {
         let state = state.get_mut::<State>()?;
         let versions = &state.versions;
         if let Some(cached) = &self.shared.store.cached {
@@ -295,13 +289,7 @@ impl Workload for CacheWorkload {
         Ok(Box::new(Visitor::new(&self.shared, &state.versions, client)))
     }
 
-    fn after(
-        &self,
-        _operation: &str,
-        state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { state, session, clients, .. }: After<'_>) -> Result<Checked> {
         let now = self.counters(session)?;
         let State { versions, before: (first, before) } = state.get()?;
         let mut met = Met::default();

@@ -2,7 +2,8 @@
 //! database; clients keep theirs to the application, so that nothing else differs.
 
 use super::INFO;
-use crate::point::{LENGTH, LOADED, NEW, READ, content};
+use crate::point::{LENGTH, NEW, READ, content};
+use crate::rows::LOADED;
 use crate::via::{Added, PageSet, ReadRows, Rows, Visit, path};
 use kurabe_core::Result;
 use kurabe_core::axis::Cell;
@@ -42,17 +43,9 @@ impl PageSet for ConnectPages {
     type Data = Rows;
     type Told = ();
 
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn client_bytes(&self) -> u64 {
-        64_000
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        Some(LENGTH as u64)
-    }
+    const INFO: &'static ExperimentInfo = &INFO;
+    const CLIENT_BYTES: u64 = 64_000;
+    const STORED_BYTES: Option<u64> = Some(LENGTH as u64);
 
     fn settings(&self) -> Vec<NeededSetting> {
         self.held.iter().cloned().collect()

@@ -12,7 +12,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::{Demand, LoopPolicy, PlannedCell};
@@ -214,13 +214,7 @@ impl Prepare for CustomCell {
         Ok(DatasetState::default())
     }
 
-    fn before(
-        &self,
-        _: &str,
-        _: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { namespace, session, .. }: Before<'_>) -> Result<()> {
         for (home, _) in
             self.made().filter(|(home, _)| self.shared.declared.homes[*home].traffic != Traffic::None)
         {
@@ -243,13 +237,7 @@ impl Workload for CustomCell {
 
     /// What its statements change is the user's own: the server's acknowledgements are summed, and rows that came or went are
     /// counted where the workload says which.
-    fn after(
-        &self,
-        _: &str,
-        _: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { session, clients, .. }: After<'_>) -> Result<Checked> {
         let seen = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&Seen>>>()?;
         let mut counted = 0;
         for (home, store) in self.made() {

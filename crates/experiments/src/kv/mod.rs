@@ -6,7 +6,6 @@
 //! SQL itself, can compute ([`record`]).
 
 mod record;
-mod store;
 mod transaction;
 mod via;
 mod workload;

@@ -3,6 +3,7 @@
 //! whoever serves the same pages can fill a table with one statement.
 
 use crate::ident::hex16;
+use crate::rows::RowData;
 use kurabe_core::{Error, Result};
 use md5::{Digest, Md5};
 use std::io::Write;
@@ -10,10 +11,25 @@ use std::io::Write;
 /// Characters of a record's data.
 pub(super) const LENGTH: usize = 96;
 
-/// Replaces what is in `out` by the data of a record.
-pub(super) fn write(seed: u64, key: u64, out: &mut Vec<u8>) {
-    out.clear();
-    out.extend_from_slice(&data(seed, key));
+/// The data of records: that of a seed. No record changes, so that there are no versions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digests {
+    pub(super) seed: u64,
+}
+
+impl RowData for Digests {
+    fn length(&self) -> usize {
+        LENGTH
+    }
+
+    fn write(&self, key: u64, _version: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&data(self.seed, key));
+    }
+
+    fn check(&self, key: u64, _version: u64, bytes: &[u8]) -> Result<()> {
+        check(self.seed, key, bytes)
+    }
 }
 
 /// Compares `bytes` with the data that a record must have.
@@ -58,7 +74,7 @@ mod tests {
     fn data_is_what_md5sum_says() {
         // printf 7:12:1 | md5sum, and so on.
         let mut out = Vec::new();
-        write(7, 12, &mut out);
+        Digests { seed: 7 }.write(12, 0, &mut out);
         let expected = include_str!("../../golden/kv_record_seed7_key12.txt");
         assert_eq!(String::from_utf8(out.clone()).unwrap(), expected.trim_end());
         assert!(check(7, 12, &out).is_ok());
@@ -67,7 +83,7 @@ mod tests {
     #[test]
     fn another_record_a_flipped_byte_and_a_short_answer_are_noticed() {
         let mut out = Vec::new();
-        write(7, 12, &mut out);
+        Digests { seed: 7 }.write(12, 0, &mut out);
         assert!(check(7, 13, &out).is_err() && check(8, 12, &out).is_err());
         assert!(check(7, 12, &out[1..]).unwrap_err().to_string().contains("95 bytes instead of 96"));
         out[40] ^= 1;

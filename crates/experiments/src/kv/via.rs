@@ -18,17 +18,9 @@ impl PageSet for KvPages {
     /// The keys of the records that were added.
     type Told = Vec<u64>;
 
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn client_bytes(&self) -> u64 {
-        64_000
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        Some(LENGTH as u64)
-    }
+    const INFO: &'static ExperimentInfo = &INFO;
+    const CLIENT_BYTES: u64 = 64_000;
+    const STORED_BYTES: Option<u64> = Some(LENGTH as u64);
 
     fn data(&self, session: &mut dyn Session) -> Result<Rows> {
         Rows::of(session, &INFO)

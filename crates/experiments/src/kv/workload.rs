@@ -1,17 +1,17 @@
 //! A cell of kv on a database as the engine sees it: load, transaction, check.
 
-use super::record::LENGTH;
-use super::store::Store;
-use super::transaction::{Read, Write};
+use super::record::{Digests, LENGTH};
+use super::transaction::Write;
 use super::{INFO, READ, WRITE};
 use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
-use crate::fill::{self, count};
+use crate::rows::{LOADED, Read, Rows};
+use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::PlannedCell;
@@ -19,17 +19,25 @@ use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
+/// Records that are there before anything is measured, unless the user says otherwise.
+const RECORDS: u64 = 10_000;
+
 pub(super) struct KvWorkload {
-    store: Arc<Store>,
+    loaded: Arc<Rows<Digests>>,
+    /// Those that a trial adds; their keys follow those that were loaded.
+    added: Arc<Rows<Digests>>,
 }
 
 impl KvWorkload {
     pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let store = Arc::new(Store::new(dataset.slot, dataset.seed, dataset.records));
-        let operations = vec![Store::select(&store.loaded), Store::select(&store.added), store.insert()];
-        let demand = fill::demand_of_rows(operations, LENGTH as u64, store.records);
-        let name = store.loaded.name.clone();
-        let workload = Arc::new(Self { store });
+        let rows = |part: &str, records: u64| {
+            let name = format!("kurabe_{}_kv_{part}", dataset.slot);
+            Arc::new(Rows::new(name, Digests { seed: dataset.seed }, records))
+        };
+        let (loaded, added) = (rows("r", dataset.records.unwrap_or(RECORDS).max(1)), rows("w", 0));
+        let demand = loaded.demand(vec![added.select(), added.insert()]);
+        let name = loaded.collection.name.clone();
+        let workload = Arc::new(Self { loaded, added });
         let planned = PlannedCell::served(name, demand, axes::policy(cell)?, move || Arc::clone(&workload));
         Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
     }
@@ -40,16 +48,9 @@ impl KvWorkload {
         if made != writes {
             return Err(Error::mismatch(format!("{made} records were added and {writes} acknowledged")));
         }
-        let counted = count(session, &self.store.added)?;
-        if let Some(rows) = counted
-            && rows != writes
-        {
-            return Err(Error::mismatch(format!(
-                "{writes} records were acknowledged and the server counts {rows}"
-            )));
-        }
-        let keys = done.iter().flat_map(|done| Write::keys(&self.store, done.client, done.completed));
-        let read_back = self.store.read_back(session, keys)?;
+        let counted = self.added.check_count(session, writes)?;
+        let keys = |done: &ClientSummary| Write::keys(self.loaded.records, done.client, done.completed);
+        let read_back = self.added.read_back(session, done.iter().flat_map(keys).map(|key| (key, LOADED)))?;
         let counted = counted.unwrap_or(0);
         Ok(Verification { writes, records: writes, counted, read_back, ..Verification::default() })
     }
@@ -57,22 +58,12 @@ impl KvWorkload {
 
 impl Prepare for KvWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        namespace.create(&self.store.added)?;
-        namespace.create(&self.store.loaded)?;
-        self.store.fill(session)?;
-        namespace.analyse(&self.store.loaded)?;
-        self.store.check_load(session).map_err(|error| error.context("after loading"))?;
-        Ok(DatasetState::default())
+        namespace.create(&self.added.collection)?;
+        self.loaded.load(namespace, session)
     }
 
-    fn before(
-        &self,
-        operation: &str,
-        _state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        _session: &mut dyn Session,
-    ) -> Result<()> {
-        if operation == WRITE { namespace.clear(&self.store.added) } else { Ok(()) }
+    fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
+        if operation == WRITE { namespace.clear(&self.added.collection) } else { Ok(()) }
     }
 }
 
@@ -86,13 +77,7 @@ impl Workload for KvWorkload {
         Ok(self.page(operation, state, client)?)
     }
 
-    fn after(
-        &self,
-        operation: &str,
-        _state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
     }
@@ -104,14 +89,14 @@ impl Serve for KvWorkload {
     }
 
     fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.store.seed), ("records", self.store.records)]
+        vec![("seed", self.loaded.data.seed), ("records", self.loaded.records)]
     }
 
     fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
         match name {
-            READ => Ok(Box::new(Read::new(&self.store, client))),
-            WRITE => Ok(Box::new(Write::new(&self.store, client))),
-            COUNT => Ok(Box::new(Count::new(&self.store.added))),
+            READ => Ok(Box::new(Read::new(&self.loaded, Some(&self.added), Bind::Once, client))),
+            WRITE => Ok(Box::new(Write::new(&self.added, self.loaded.records, client))),
+            COUNT => Ok(Box::new(Count::new(&self.added.collection))),
             _ => Err(no_operation(INFO.name, name)),
         }
     }

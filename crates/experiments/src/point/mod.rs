@@ -9,7 +9,7 @@ mod store;
 mod transaction;
 mod workload;
 
-pub(crate) use store::{LENGTH, LOADED, content};
+pub(crate) use store::{LENGTH, content};
 pub(crate) use workload::PointWorkload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};

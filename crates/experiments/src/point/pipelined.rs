@@ -1,11 +1,12 @@
 //! What one client does that sends several requests before it awaits their answers: the same reads and changes, in the
 //! same order.
 
-use super::store::{LOADED, Store};
+use super::store::Store;
 use super::transaction::{Keys, one_changed};
 use crate::defect::no_session;
 use crate::fill::text;
 use crate::parameters::recycle;
+use crate::rows::LOADED;
 use kurabe_core::Result;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{Client, Transaction};
@@ -124,7 +125,7 @@ impl Transaction for WriteMany {
         for (key, data) in &mut self.rows {
             let (drawn, version) = self.source.draw();
             *key = drawn;
-            self.store.content.write(drawn, version, data);
+            self.store.data.write(drawn, version, data);
         }
     }
 

@@ -1,6 +1,6 @@
-//! What one client does: read a row, or change one of its own.
+//! What one client does to change a row of its own.
 
-use super::store::{LOADED, Store};
+use super::store::Store;
 use crate::answer::record;
 use crate::fill::text;
 use crate::statement::{Bind, Statement};
@@ -9,69 +9,9 @@ use kurabe_core::experiment::{Client, Transaction};
 use kurabe_core::page::Page;
 use kurabe_core::planned::share;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::{Permutation, Rng};
+use kurabe_core::{Error, Result};
+use kurabe_stats::Permutation;
 use std::sync::Arc;
-
-/// Reads rows drawn uniformly from all.
-pub(super) struct Read {
-    store: Arc<Store>,
-    statement: Statement,
-    reply: Reply,
-    rng: Rng,
-    key: u64,
-}
-
-impl Read {
-    pub(super) fn new(store: &Arc<Store>, bind: Bind, client: Client) -> Self {
-        Self {
-            store: Arc::clone(store),
-            statement: Statement::new(store.select(), bind),
-            reply: Reply::new(),
-            rng: Rng::new(client.seed),
-            key: 0,
-        }
-    }
-}
-
-impl Transaction for Read {
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.statement.attach(session)
-    }
-
-    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.statement.detach(session)
-    }
-
-    #[inline]
-    fn draw(&mut self) {
-        self.key = 1 + self.rng.below(self.store.records);
-    }
-
-    #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.statement.execute(session, &[Value::Int(self.key as i64)], &mut self.reply)
-    }
-
-    #[inline]
-    fn check(&mut self) -> Result<()> {
-        self.store.check(self.key, LOADED, &self.reply)
-    }
-}
-
-impl Page for Read {
-    fn choose(&mut self, key: u64) -> Result<()> {
-        if !(1..=self.store.records).contains(&key) {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no row {key}")));
-        }
-        self.key = key;
-        Ok(())
-    }
-
-    fn show(&self, out: &mut Vec<u8>) {
-        record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
-    }
-}
 
 /// The rows that one client changes, in the order in which it does: a residue class of its own, in a random order. Each row
 /// comes once before any comes again, so that after a trial which ends before that the change of each can be read back.
@@ -152,7 +92,7 @@ impl Transaction for Write {
     fn draw(&mut self) {
         let (key, version) = self.keys.draw();
         self.key = key;
-        self.store.content.write(key, version, &mut self.data);
+        self.store.data.write(key, version, &mut self.data);
     }
 
     #[inline]

@@ -1,15 +1,17 @@
 //! A cell of point-read or point-write as the engine sees it: load, transaction, check.
 
 use super::pipelined::{ReadMany, WriteMany};
-use super::store::{LENGTH, Store};
-use super::transaction::{Keys, Read, Write};
+use super::store::{LENGTH, Store, store};
+use super::transaction::{Keys, Write};
 use super::{NEW, READ, WRITE};
+use crate::axes;
+use crate::rows::Read;
 use crate::statement::Bind;
-use crate::{axes, fill};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Prepare, Transaction, Workload,
+    After, Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Prepare, Transaction,
+    Workload,
 };
 use kurabe_core::operation::Operation;
 use kurabe_core::page::{Page, Serve};
@@ -21,6 +23,7 @@ use std::sync::Arc;
 /// How rows are read or changed.
 pub(crate) struct PointWorkload {
     store: Arc<Store>,
+    seed: u64,
     bind: Bind,
     /// Requests sent before their answers are awaited.
     pipeline: usize,
@@ -31,7 +34,7 @@ pub(crate) struct PointWorkload {
 impl PointWorkload {
     pub(super) fn plan(info: &ExperimentInfo, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let writes = info.operations.iter().any(|operation| operation.writes);
-        let store = Self::store(&info.name.replace('-', "_"), dataset);
+        let store = store(&info.name.replace('-', "_"), dataset);
         let clients = cell.number("clients")?;
         if writes && clients > store.records {
             let records = store.records;
@@ -50,7 +53,7 @@ impl PointWorkload {
         let mut needed = Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements));
         needed.extend((pipeline > 1).then_some(Capability::Pipelining));
         let operations = if writes { vec![store.update()] } else { Vec::new() };
-        let workload = Self { store, bind, pipeline: pipeline as usize, further: &[] };
+        let workload = Self { store, seed: dataset.seed, bind, pipeline: pipeline as usize, further: &[] };
         Ok(workload.planned(operations, needed, policy))
     }
 
@@ -63,27 +66,21 @@ impl PointWorkload {
         further: &'static [&'static str],
     ) -> PlannedCell {
         let needed = match bind {
-            Bind::InOne | Bind::OnceIfAny => Vec::new(),
+            Bind::InOne => Vec::new(),
             Bind::Literal => vec![Capability::PreparedStatements, Capability::Literals],
             Bind::Once | Bind::PerRequest => vec![Capability::PreparedStatements],
         };
-        let workload = Self { store: Self::store(name, dataset), bind, pipeline: 1, further };
+        let workload = Self { store: store(name, dataset), seed: dataset.seed, bind, pipeline: 1, further };
         workload.planned(Vec::new(), needed, policy)
-    }
-
-    fn store(name: &str, dataset: &Dataset) -> Arc<Store> {
-        let name = format!("kurabe_{}_{name}", dataset.slot);
-        Arc::new(Store::new(name, dataset.seed, dataset.records))
     }
 
     fn planned(
         self,
-        mut operations: Vec<Operation>,
+        operations: Vec<Operation>,
         capabilities: Vec<Capability>,
         policy: LoopPolicy,
     ) -> PlannedCell {
-        operations.extend([self.store.select(), self.store.insert()]);
-        let demand = fill::demand_of_rows(operations, LENGTH as u64, self.store.records);
+        let demand = self.store.demand(operations);
         let name = self.store.collection.name.clone();
         let (demand, workload) = (Demand { capabilities, ..demand }, Arc::new(self));
         let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
@@ -98,7 +95,7 @@ impl PointWorkload {
                 "{completed} changes were made and {acknowledged} acknowledged"
             )));
         }
-        self.store.check_count(session)?;
+        self.store.check_count(session, self.store.records)?;
         let written =
             done.iter().flat_map(|done| Keys::new(self.store.records, done.client).written(done.completed));
         let read = self.store.read_back(session, written)?;
@@ -108,12 +105,7 @@ impl PointWorkload {
 
 impl Prepare for PointWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        namespace.create(&self.store.collection)?;
-        self.store.fill(session)?;
-        namespace.analyse(&self.store.collection)?;
-        self.store.check_count(session)?;
-        self.store.check_load(session).map_err(|error| error.context("after loading"))?;
-        Ok(DatasetState::default())
+        self.store.load(namespace, session)
     }
 }
 
@@ -131,13 +123,7 @@ impl Workload for PointWorkload {
         }
     }
 
-    fn after(
-        &self,
-        operation: &str,
-        _state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
     }
@@ -153,12 +139,12 @@ impl Serve for PointWorkload {
     }
 
     fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.store.seed), ("records", self.store.records)]
+        vec![("seed", self.seed), ("records", self.store.records)]
     }
 
     fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
         match name {
-            READ | NEW => Ok(Box::new(Read::new(&self.store, self.bind, client))),
+            READ | NEW => Ok(Box::new(Read::new(&self.store, None, self.bind, client))),
             WRITE => Ok(Box::new(Write::new(&self.store, self.bind, client))),
             _ => Err(Error::new(ErrorKind::Internal, format!("there is no operation '{name}' on points"))),
         }

@@ -11,7 +11,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capability, Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Demand, PlannedCell};
@@ -146,13 +146,7 @@ impl Prepare for SessionWorkload {
             .map_err(|error| error.context("after loading"))
     }
 
-    fn before(
-        &self,
-        operation: &str,
-        _state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        _session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
     }
 }
@@ -167,13 +161,7 @@ impl Workload for SessionWorkload {
         Ok(self.page(operation, state, client)?)
     }
 
-    fn after(
-        &self,
-        operation: &str,
-        _state: &DatasetState,
-        session: &mut dyn Session,
-        clients: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
     }

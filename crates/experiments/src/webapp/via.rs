@@ -87,17 +87,9 @@ impl PageSet for WebPages {
     type Data = Data;
     type Told = Told;
 
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn client_bytes(&self) -> u64 {
-        128_000
-    }
-
-    fn stored_bytes(&self) -> Option<u64> {
-        None
-    }
+    const INFO: &'static ExperimentInfo = &INFO;
+    const CLIENT_BYTES: u64 = 128_000;
+    const STORED_BYTES: Option<u64> = None;
 
     fn data(&self, session: &mut dyn Session) -> Result<Data> {
         let facts: Facts = facts(session, &INFO, "what its data are")?;

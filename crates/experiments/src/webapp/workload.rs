@@ -13,7 +13,7 @@ use crate::statement::Bind;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{
-    Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
+    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
 use kurabe_core::page::{Page, Serve};
 use kurabe_core::planned::{Capacity, Connections, Demand, LoopPolicy, PlannedCell};
@@ -109,13 +109,7 @@ impl Prepare for WebWorkload {
         Ok(DatasetState::default())
     }
 
-    fn before(
-        &self,
-        _operation: &str,
-        _state: &mut DatasetState,
-        namespace: &mut dyn Namespace,
-        _session: &mut dyn Session,
-    ) -> Result<()> {
+    fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.clear(&self.store.log)
     }
 }
@@ -130,13 +124,7 @@ impl Workload for WebWorkload {
         Ok(self.page(operation, state, client)?)
     }
 
-    fn after(
-        &self,
-        _operation: &str,
-        _state: &DatasetState,
-        session: &mut dyn Session,
-        done: &[ClientSummary],
-    ) -> Result<Checked> {
+    fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
         let Written { lines, users, changes } = self.written(done);
         if lines.len() as u64 != acknowledged {

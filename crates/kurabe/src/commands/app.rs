@@ -11,7 +11,7 @@ use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, T
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::{ClientSummary, Dataset, Experiment};
+use kurabe_core::experiment::{After, Before, ClientSummary, Dataset, Experiment};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::cancellable;
 use kurabe_engine::fixture::Fixture;
@@ -310,7 +310,8 @@ fn fill(
         let mut state =
             loaded.map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
         for operation in &served.operations {
-            served.pages.before(operation, &mut state, &mut **namespace, session)?;
+            let (state, namespace) = (&mut state, &mut **namespace);
+            served.pages.before(Before { operation, state, namespace, session })?;
         }
         served.state = Arc::new(state);
     }
@@ -368,10 +369,9 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
                 .note(&format!("{name}: not verified on the server, since of {n} that failed nobody knows"));
             continue;
         }
-        let found = target
-            .driver
-            .connect(&ConnectOptions::default())
-            .and_then(|mut session| pages.after(operation, state, &mut *session, &done));
+        let found = target.driver.connect(&ConnectOptions::default()).and_then(|mut session| {
+            pages.after(After { operation, state, session: &mut *session, clients: &done })
+        });
         match found {
             Ok(checked) => {
                 output.note(&format!("{name}: {}", kurabe_report::verified_writes(&checked.verification)));

@@ -1,0 +1,223 @@
+//! Small rows under whole-number keys: `(id bigint primary key, data varchar)`, how they get into a database, and reading one.
+
+use crate::answer;
+use crate::statement::{Bind, Statement};
+use crate::{fill, readback};
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{Namespace, Session};
+use kurabe_core::experiment::{Client, DatasetState, Transaction};
+use kurabe_core::operation::Operation;
+use kurabe_core::page::Page;
+use kurabe_core::planned::Demand;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_stats::rng::Rng;
+use std::sync::Arc;
+
+/// The version of every row after loading. Writes have higher ones.
+pub(crate) const LOADED: u64 = 0;
+
+/// What rows hold: a function of key and version.
+pub(crate) trait RowData: Send + Sync + 'static {
+    /// Characters of each row.
+    fn length(&self) -> usize;
+
+    fn write(&self, key: u64, version: u64, out: &mut Vec<u8>);
+
+    fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()>;
+}
+
+/// The rows of a table.
+pub(crate) struct Rows<D> {
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) data: D,
+    /// How many are loaded; their keys are 1 to this.
+    pub(crate) records: u64,
+}
+
+impl<D: RowData> Rows<D> {
+    pub(crate) fn new(name: String, data: D, records: u64) -> Self {
+        let id = Field { name: "id", kind: FieldType::Int };
+        let field = Field { name: "data", kind: FieldType::Text { max: data.length() as u32 } };
+        Self { collection: Arc::new(Collection::new(name, vec![id, field], vec![0])), data, records }
+    }
+
+    pub(crate) fn select(&self) -> Operation {
+        Operation::Get { collection: Arc::clone(&self.collection), fields: vec![1] }
+    }
+
+    pub(crate) fn update(&self) -> Operation {
+        Operation::Update { collection: Arc::clone(&self.collection), fields: vec![1] }
+    }
+
+    pub(crate) fn insert(&self) -> Operation {
+        Operation::Insert { collection: Arc::clone(&self.collection) }
+    }
+
+    /// What loading and reading them needs, and these operations.
+    pub(crate) fn demand(&self, mut operations: Vec<Operation>) -> Demand {
+        let length = self.data.length() as u64;
+        let row = length + 32;
+        operations.extend([self.select(), self.insert()]);
+        Demand {
+            operations,
+            value_bytes: length,
+            request_bytes: row * fill::REQUEST_ROWS,
+            parameters: 2 * fill::REQUEST_ROWS,
+            loaded_bytes: self.records * row,
+            client_bytes: 64_000,
+            ..Demand::default()
+        }
+    }
+
+    /// Makes the table, adds all rows, and compares each with what it must be.
+    pub(crate) fn load(
+        &self,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<DatasetState> {
+        namespace.create(&self.collection)?;
+        fill::fill_numbered(session, &self.collection, self.records, |key, out| {
+            self.data.write(key, LOADED, out);
+        })?;
+        namespace.analyse(&self.collection)?;
+        self.check_count(session, self.records)?;
+        let keys = 1..self.records as i64 + 1;
+        readback::numbered(session, &self.collection, &[1], self.data.length() as u64, keys, |key, found| {
+            self.data.check(key as u64, LOADED, found.bytes(key)?)
+        })
+        .map_err(|error| error.context("after loading"))?;
+        Ok(DatasetState::default())
+    }
+
+    /// Holds the server to the number of rows. Gives it; `None` where it cannot count.
+    pub(crate) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<Option<u64>> {
+        match fill::count(session, &self.collection)? {
+            Some(rows) if rows != expected => {
+                Err(Error::mismatch(format!("there must be {expected} records and the server counts {rows}")))
+            }
+            counted => Ok(counted),
+        }
+    }
+
+    /// Reads rows back and compares each, byte for byte, with the version that it must have. Gives how many it read.
+    pub(crate) fn read_back(
+        &self,
+        session: &mut dyn Session,
+        rows: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<u64> {
+        readback::each(
+            session,
+            &self.select(),
+            self.data.length() as u64,
+            rows,
+            |(key, _)| [Value::Int(*key as i64)],
+            |(key, version), reply| self.check(*key, *version, reply),
+        )
+        .map_err(|error| error.context("read back"))
+    }
+
+    /// Compares the answer to [`Rows::select`] with what it must be: one row, byte for byte.
+    #[inline]
+    pub(crate) fn check(&self, key: u64, version: u64, reply: &Reply) -> Result<()> {
+        match reply.field_bytes(0, 0) {
+            Some(bytes) if reply.rows() == 1 => self.data.check(key, version, bytes),
+            _ => Err(wrong_rows(key, reply.rows())),
+        }
+    }
+}
+
+#[cold]
+fn wrong_rows(key: u64, rows: usize) -> Error {
+    Error::mismatch(match rows {
+        0 => format!("record {key} is not there"),
+        1 => format!("record {key} came back without its data"),
+        _ => format!("record {key} came back {rows} times"),
+    })
+}
+
+/// Reads rows drawn uniformly from all that were loaded, or one that is named.
+pub(crate) struct Read<D> {
+    rows: Arc<Rows<D>>,
+    /// Where rows with higher keys are, which a client may name.
+    added: Option<Arc<Rows<D>>>,
+    statement: Statement,
+    reply: Reply,
+    rng: Rng,
+    key: u64,
+    named: bool,
+}
+
+impl<D: RowData> Read<D> {
+    pub(crate) fn new(rows: &Arc<Rows<D>>, added: Option<&Arc<Rows<D>>>, bind: Bind, client: Client) -> Self {
+        Self {
+            rows: Arc::clone(rows),
+            added: added.map(Arc::clone),
+            statement: Statement::new(rows.select(), bind),
+            reply: Reply::new(),
+            rng: Rng::new(client.seed),
+            key: 0,
+            named: false,
+        }
+    }
+
+    fn was_loaded(&self) -> bool {
+        (1..=self.rows.records).contains(&self.key)
+    }
+}
+
+impl<D: RowData> Transaction for Read<D> {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.attach(session)
+    }
+
+    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.detach(session)
+    }
+
+    #[inline]
+    fn draw(&mut self) {
+        self.key = 1 + self.rng.below(self.rows.records);
+        self.named = false;
+    }
+
+    #[inline]
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let parameters = [Value::Int(self.key as i64)];
+        match &self.added {
+            // Asked for now and then, by whoever wants to see that it is there.
+            Some(added) if self.named && !self.was_loaded() => Statement::new(
+                added.select(),
+                Bind::PerRequest,
+            )
+            .execute(session, &parameters, &mut self.reply),
+            _ => self.statement.execute(session, &parameters, &mut self.reply),
+        }
+    }
+
+    #[inline]
+    fn check(&mut self) -> Result<()> {
+        if self.named && self.reply.rows() == 0 && !self.was_loaded() {
+            return Err(absent(self.key));
+        }
+        self.rows.check(self.key, LOADED, &self.reply)
+    }
+}
+
+impl<D: RowData> Page for Read<D> {
+    fn choose(&mut self, key: u64) -> Result<()> {
+        // Keys are signed on the server.
+        self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
+        self.named = true;
+        Ok(())
+    }
+
+    fn show(&self, out: &mut Vec<u8>) {
+        answer::record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
+    }
+}
+
+/// Nobody said that there was such a record.
+fn absent(key: u64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no record {key}"))
+}
