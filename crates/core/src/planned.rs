@@ -53,15 +53,7 @@ impl PlannedCell {
         workload: impl Workload + 'static,
     ) -> Self {
         let workload: Arc<dyn Workload> = Arc::new(workload);
-        Self {
-            demand,
-            provision: Provision::default(),
-            dataset: dataset.into(),
-            stored_bytes: None,
-            policy,
-            work: Work::Loop(Box::new(move || Arc::clone(&workload))),
-            serve: None,
-        }
+        Self::of(dataset.into(), demand, policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
     }
 
     /// A cell whose transactions are also pages of an application.
@@ -73,30 +65,20 @@ impl PlannedCell {
     ) -> Self {
         let make = Arc::new(make);
         let serve = Arc::clone(&make);
-        Self {
-            demand,
-            provision: Provision::default(),
-            dataset: dataset.into(),
-            stored_bytes: None,
-            policy,
-            work: Work::Loop(Box::new(move || make())),
-            serve: Some(Box::new(move || serve())),
-        }
+        let work = Work::Loop(Box::new(move || make()));
+        Self { serve: Some(Box::new(move || serve())), ..Self::of(dataset.into(), demand, policy, work) }
     }
 
     /// A cell that is a job on these data. It has so many sessions, and is made alone.
     pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
         let job: Arc<dyn Job> = Arc::new(job);
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(1, Connections::Pool(sessions)) };
-        Self {
-            demand,
-            provision: Provision::default(),
-            dataset: dataset.into(),
-            stored_bytes: None,
-            policy,
-            work: Work::Job(Box::new(move || Arc::clone(&job))),
-            serve: None,
-        }
+        Self::of(dataset.into(), demand, policy, Work::Job(Box::new(move || Arc::clone(&job))))
+    }
+
+    fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
+        let provision = Provision::default();
+        Self { demand, provision, dataset, stored_bytes: None, policy, work, serve: None }
     }
 
     /// The work of a loop.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
+use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
@@ -10,7 +11,7 @@ use kurabe_core::experiment::{
     Workload,
 };
 use kurabe_core::operation::Operation;
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell};
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::run::{Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
@@ -19,19 +20,32 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct NoopLoop;
+
+/// How many cells were planned.
+static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-loop",
     question: "How often does a server answer when nothing is asked?",
     about: "Asks for the least answer that there is.",
-    axes: &[AxisInfo {
-        name: "clients",
-        help: "clients at work at the same time",
-        kind: AxisKind::Count { least: 1, most: 100 },
-        default: &["2"],
-    }],
+    axes: &[
+        AxisInfo {
+            name: "clients",
+            help: "clients at work at the same time",
+            kind: AxisKind::Count { least: 1, most: 100 },
+            default: &["2"],
+        },
+        AxisInfo {
+            name: "idle",
+            help: "connections that stand idle beside the clients'",
+            kind: AxisKind::Count { least: 0, most: 100 },
+            default: &["0", "5"],
+        },
+    ],
     operations: &[OperationInfo { name: "ping", about: "ask nothing", requests: 100, writes: false }],
     chart_axis: "clients",
     answer: Answer::Throughput,
@@ -46,7 +60,10 @@ impl Experiment for NoopLoop {
     fn plan(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
         let policy = LoopPolicy::new(cell.number("clients")? as usize, Connections::Kept);
         let demand = Demand { operations: vec![Operation::Ping], ..Demand::default() };
-        Ok(PlannedCell::new("nothing", demand, policy, Pings))
+        let idle_connections = cell.number("idle")? as usize;
+        PLANNED.fetch_add(1, Ordering::Relaxed);
+        let provision = Provision { idle_connections, ..Provision::default() };
+        Ok(PlannedCell { provision, ..PlannedCell::new("nothing", demand, policy, Pings) })
     }
 }
 
@@ -84,23 +101,43 @@ impl Transaction for Ping {
     }
 }
 
+/// Counts the sessions that are opened.
+struct Counted;
+
+impl Hook for Counted {}
+
 #[test]
-fn loop_runs_with_what_its_plan_says() {
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let targets = [Target::new("null", driver, facts)];
+fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
+    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let facts = inner.describe().unwrap();
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let driver = Around::new(inner, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted
+    });
+    let targets = [Target::new("null", Box::new(driver), facts)];
+    let axes = INFO.axes.iter().map(|axis| {
+        (axis.name.to_owned(), axis.default.iter().map(|text| axis.parse(text).unwrap()).collect())
+    });
     let spec = RunSpec {
-        axes: INFO.baseline(&[]).unwrap().alone(),
+        axes: axes.collect(),
         operations: INFO.operation_names(),
         requests: BTreeMap::from([("ping".to_owned(), 100)]),
+        rounds: 3,
         ..RunSpec::new(INFO.name, ["null:"])
     };
     let plan = Plan::new(&NoopLoop, &spec, &targets).unwrap();
-    assert_eq!((plan.cells.len(), plan.connections()), (2, 4));
-    for trial in Runner::new(&plan, "noop-loop", &targets).trials().unwrap() {
+    assert_eq!((plan.cells.len(), plan.connections()), (3, 9));
+    let trials = Runner::new(&plan, "noop-loop", &targets).trials().unwrap();
+    assert_eq!(trials.len(), 9);
+    for trial in trials {
         let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
         assert_eq!((measured.clients, measured.completed), (2, 100));
         // Each answer was compared.
         assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
     }
+    // One that loads and checks, two clients in each trial, and the idle ones of one cell in three rounds.
+    assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
+    assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the baseline's repeat");
 }
