@@ -107,7 +107,7 @@ impl Fixture {
     /// The state of a cell's data, and the session that checks it.
     ///
     /// # Errors
-    /// As for [`Fixture::state`].
+    /// [`Internal`](ErrorKind::Internal) where it has not been loaded.
     pub fn lend(&mut self, cell: &PlannedCell) -> Result<(&DatasetState, &mut (dyn Session + 'static))> {
         let state = self.datasets.get(&cell.dataset).ok_or_else(not_loaded)?;
         Ok((state, &mut *self.session))
