@@ -1,10 +1,10 @@
 //! Making the interleaved trials of a group.
 
-use crate::book::{Attempt, Repeat, Told};
 use crate::cancellable::cancellable;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::TrialId;
+use crate::run_state::{Progress, Repeat, TrialResult};
 use crate::runner::{Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
@@ -40,9 +40,9 @@ impl Runner<'_> {
         group: &[TrialId],
         repeat: Option<&Repeat>,
         fixtures: &mut [Option<Fixture>],
-        told: Told,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<Option<Vec<Attempt>>> {
+        progress: Progress,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<Vec<TrialResult>>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -52,12 +52,12 @@ impl Runner<'_> {
         let mut ready: Vec<Ready> = Vec::with_capacity(group.len());
         for &(cell, operation) in group {
             let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
-            tell(told.begins(round, &run_cell.record, operation))?;
+            emit(progress.begins(round, &run_cell.record, operation))?;
             let fixture = &mut fixtures[run_cell.slot];
             let made = catch_unwind(AssertUnwindSafe(|| {
                 let cell = run_cell.available().ok_or_else(unavailable)?;
                 let workload = cell.workload()?;
-                let fixture = self.prepare(run_cell, cell, &*workload, fixture, tell)?;
+                let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
                 fixture.before(cell, &*workload, operation.name, self.cancel)?;
                 Ok((workload, fixture.next_trial()))
             }));
@@ -92,8 +92,8 @@ impl Runner<'_> {
             if let Outcome::Measured(measured) = &mut record.outcome {
                 measured.around_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
-            tell(Event::TrialEnds { record: &record })?;
-            attempts.push(Attempt { record, took, disturbed });
+            emit(Event::TrialEnds { record: &record })?;
+            attempts.push(TrialResult { record, took, disturbed });
         }
         Ok(Some(attempts))
     }

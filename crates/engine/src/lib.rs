@@ -2,7 +2,6 @@
 //! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
 
 mod asking;
-mod book;
 pub mod budget;
 mod cancellable;
 mod client;
@@ -25,6 +24,7 @@ mod pool;
 pub mod preflight;
 mod rate_search;
 mod records;
+mod run_state;
 pub mod runner;
 mod schedule;
 mod server_memory;

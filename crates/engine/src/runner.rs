@@ -1,12 +1,12 @@
-//! A run: rounds over all trials, each target's fixture kept in order, every outcome told before the next begins.
+//! A run: rounds over all trials, each target's fixture kept in order, every outcome emitted before the next trial begins.
 
-use crate::book::{Attempt, Book, Disturbance, Repeat, Told, standstill};
 use crate::cancellable::cancellable;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
+use crate::run_state::{Disturbance, Progress, Repeat, RunState, TrialResult, standstill};
 use crate::sides::Sides;
 use crate::target::Target;
 use crate::trial::{Failure, Pace, Trial, panicked};
@@ -105,18 +105,18 @@ impl Runner<'_> {
     /// fail: not where the user stopped it. `fixtures` are those of [`Fixture::open_all`].
     ///
     /// # Errors
-    /// What `tell` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
+    /// What `emit` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
     /// outcomes, not errors.
     pub fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
         earlier: &[TrialRecord],
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let mut book = Book::new(earlier, &self.plan.trials, &self.plan.operations);
+        let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
         // The baseline's repeat may have one of its own, opened when it is needed.
         fixtures.push(None);
-        let result = self.rounds(&mut fixtures, &mut book, tell);
+        let result = self.rounds(&mut fixtures, &mut state, emit);
         // The repeat's goes before the one that has claimed the namespace for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -133,21 +133,21 @@ impl Runner<'_> {
     fn rounds(
         &self,
         fixtures: &mut [Option<Fixture>],
-        book: &mut Book,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        state: &mut RunState,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut rounds = self.plan.spec.rounds;
         let mut round = 0;
         loop {
             while round < rounds {
-                if self.round(round, rounds, fixtures, book, tell)?.is_break() {
+                if self.round(round, rounds, fixtures, state, emit)?.is_break() {
                     return Ok(());
                 }
                 round += 1;
             }
             let mut further = 0;
             if !self.cancel.load(Ordering::Relaxed) {
-                tell(Event::RoundsEnd { rounds, further: &mut further })?;
+                emit(Event::RoundsEnd { rounds, further: &mut further })?;
             }
             if further == 0 {
                 return Ok(());
@@ -162,22 +162,22 @@ impl Runner<'_> {
         round: u32,
         rounds: u32,
         fixtures: &mut [Option<Fixture>],
-        book: &mut Book,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        state: &mut RunState,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
         let mut again: VecDeque<(Vec<TrialId>, Repeat, bool)> = VecDeque::new();
         for mut group in self.plan.round(round) {
-            group.retain(|place| !book.made.contains(&(round, *place)));
+            group.retain(|id| !state.made.contains(&(round, *id)));
             let tried = group.len();
-            group.retain(|place| !book.failed.contains(place));
-            book.ended += tried - group.len();
-            let told = book.told(self.plan, rounds);
-            let repeat = group.iter().find_map(|place| book.unrepeated.get(&(round, *place))).cloned();
-            let made = self.make(round, &group, repeat.as_ref(), fixtures, told, tell)?;
+            group.retain(|id| !state.failed.contains(id));
+            state.ended += tried - group.len();
+            let progress = state.progress(self.plan, rounds);
+            let repeat = group.iter().find_map(|id| state.unrepeated.get(&(round, *id))).cloned();
+            let made = self.make(round, &group, repeat.as_ref(), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
-            for (place, attempt) in group.iter().zip(made) {
-                book.note(round, *place, &attempt);
+            for (id, attempt) in group.iter().zip(made) {
+                state.note(round, *id, &attempt);
                 disturbed = disturbed.or(attempt.disturbed);
             }
             if let Some(Disturbance { why, stood_still }) = disturbed {
@@ -186,25 +186,25 @@ impl Runner<'_> {
             }
         }
         while let Some((mut group, repeat, stood_still)) = again.pop_front() {
-            group.retain(|place| !book.failed.contains(place));
-            let last: Duration = group.iter().filter_map(|place| book.took.get(place)).sum();
+            group.retain(|id| !state.failed.contains(id));
+            let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
             // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
-            if !stood_still && (book.again + last).as_secs_f64() > book.total.as_secs_f64() * AGAIN_PART {
+            if !stood_still && (state.again + last).as_secs_f64() > state.total.as_secs_f64() * AGAIN_PART {
                 continue;
             }
-            let mut told = book.told(self.plan, rounds);
-            told.ended = told.ended.saturating_sub(group.len());
-            let made = self.make(round, &group, Some(&repeat), fixtures, told, tell)?;
+            let mut progress = state.progress(self.plan, rounds);
+            progress.ended = progress.ended.saturating_sub(group.len());
+            let made = self.make(round, &group, Some(&repeat), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
-            for (place, attempt) in group.iter().zip(made) {
+            for (id, attempt) in group.iter().zip(made) {
                 if !stood_still {
-                    book.again += attempt.took;
+                    state.again += attempt.took;
                 }
                 if attempt.stood_still() {
                     disturbed = attempt.disturbed;
                 } else if attempt.failed() {
-                    book.failed.insert(*place);
+                    state.failed.insert(*id);
                 }
             }
             if let Some(Disturbance { why, .. }) = disturbed {
@@ -221,16 +221,16 @@ impl Runner<'_> {
         group: &[TrialId],
         repeat: Option<&Repeat>,
         fixtures: &mut [Option<Fixture>],
-        told: Told,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<Option<Vec<Attempt>>> {
+        progress: Progress,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
-            [place] => {
-                let made = self.attempt(round, place, repeat, fixtures, told, tell)?;
+            [id] => {
+                let made = self.attempt(round, id, repeat, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, repeat, fixtures, told, tell),
+            _ => self.interleave(round, group, repeat, fixtures, progress, emit),
         }
     }
 
@@ -238,24 +238,24 @@ impl Runner<'_> {
     fn attempt(
         &self,
         round: u32,
-        place: TrialId,
+        id: TrialId,
         repeat: Option<&Repeat>,
         fixtures: &mut [Option<Fixture>],
-        told: Told,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<Option<Attempt>> {
+        progress: Progress,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<Option<TrialResult>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let (cell, operation) = (&self.plan.cells[place.0], self.plan.operations[place.1]);
-        tell(told.begins(round, &cell.record, operation))?;
+        let (cell, operation) = (&self.plan.cells[id.0], self.plan.operations[id.1]);
+        emit(progress.begins(round, &cell.record, operation))?;
         self.progress.store(0, Ordering::Relaxed);
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let fixture = &mut fixtures[cell.slot];
         let rerun = repeat.is_some();
         let trial =
-            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, fixture, tell)));
+            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, fixture, emit)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
         let (outcome, disturbed) = self.judge_disturbance(outcome, repeat);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
@@ -265,9 +265,9 @@ impl Runner<'_> {
         }
         let operation = operation.name.to_owned();
         let again = repeat.map(|repeat| repeat.why.clone());
-        let record = TrialRecord { round, cell: place.0, operation, at_ms, outcome, again };
-        tell(Event::TrialEnds { record: &record })?;
-        Ok(Some(Attempt { record, took: started.elapsed(), disturbed }))
+        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, again };
+        emit(Event::TrialEnds { record: &record })?;
+        Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
     }
 
     /// What disturbed a trial, where it was. One in which Kurabe itself stood still has no figures where it is the last that is
@@ -327,7 +327,7 @@ impl Runner<'_> {
         cell: &PlannedCell,
         data: &dyn Prepare,
         fixture: &'f mut Option<Fixture>,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) = (cell.provision.restart, &target.restart) {
@@ -340,7 +340,7 @@ impl Runner<'_> {
             None => fixture.insert(self.open(run_cell.slot, target)?),
         };
         if !fixture.has(cell) {
-            tell(Event::Loading { cell: &run_cell.record })?;
+            emit(Event::Loading { cell: &run_cell.record })?;
             fixture.load(cell, data, self.cancel).map_err(|error| error.context("filling the store"))?;
         }
         Ok(fixture)
@@ -375,7 +375,7 @@ impl Runner<'_> {
         operation: &'static OperationInfo,
         rerun: bool,
         fixture: &mut Option<Fixture>,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
@@ -383,11 +383,11 @@ impl Runner<'_> {
             Work::Loop(make) => make(),
             Work::Job(make) => {
                 let job = make();
-                let fixture = self.prepare(run_cell, cell, &*job, fixture, tell)?;
+                let fixture = self.prepare(run_cell, cell, &*job, fixture, emit)?;
                 return self.job(run_cell, cell, operation, &*job, fixture);
             }
         };
-        let fixture = self.prepare(run_cell, cell, &*workload, fixture, tell)?;
+        let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
         let target = &self.targets[run_cell.record.target];
         let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
         let mut probes = 0;

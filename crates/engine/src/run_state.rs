@@ -10,13 +10,13 @@ use std::time::Duration;
 
 /// How far a run is when a trial begins.
 #[derive(Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct Progress {
     pub(crate) ended: usize,
     pub(crate) planned: usize,
     pub(crate) left: Option<Duration>,
 }
 
-impl Told {
+impl Progress {
     pub(crate) fn begins<'a>(
         self,
         round: u32,
@@ -29,7 +29,7 @@ impl Told {
 }
 
 /// A trial that was made, and how long it took with all that belongs to it.
-pub(crate) struct Attempt {
+pub(crate) struct TrialResult {
     pub(crate) record: TrialRecord,
     pub(crate) took: Duration,
     /// What disturbed it, where it was disturbed.
@@ -54,7 +54,7 @@ pub(crate) struct Repeat {
     pub(crate) number: u32,
 }
 
-impl Attempt {
+impl TrialResult {
     pub(crate) fn failed(&self) -> bool {
         matches!(self.record.outcome, Outcome::Failed { .. })
     }
@@ -66,9 +66,9 @@ impl Attempt {
 }
 
 /// What has been made, what has failed, and how long things take.
-pub(crate) struct Book {
+pub(crate) struct RunState {
     pub(crate) made: HashSet<(u32, TrialId)>,
-    /// How many rounds each place has been made in.
+    /// How many rounds each trial has been made in.
     pub(crate) rounds_made: HashMap<TrialId, u32>,
     pub(crate) failed: HashSet<TrialId>,
     pub(crate) ended: usize,
@@ -81,9 +81,9 @@ pub(crate) struct Book {
     pub(crate) unrepeated: HashMap<(u32, TrialId), Repeat>,
 }
 
-impl Book {
+impl RunState {
     pub(crate) fn new(earlier: &[TrialRecord], places: &[TrialId], operations: &[&OperationInfo]) -> Self {
-        let mut book = Self {
+        let mut state = Self {
             made: HashSet::new(),
             rounds_made: HashMap::new(),
             failed: HashSet::new(),
@@ -96,49 +96,49 @@ impl Book {
         };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
-            let Some(place) = operation.map(|operation| (trial.cell, operation)) else { continue };
+            let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
             if let Some(why) = standstill_of(&trial.outcome) {
-                book.unrepeated.insert((trial.round, place), Repeat { why, number: 1 });
+                state.unrepeated.insert((trial.round, id), Repeat { why, number: 1 });
                 continue;
             }
-            book.unrepeated.remove(&(trial.round, place));
-            if places.contains(&place) && book.made.insert((trial.round, place)) {
-                *book.rounds_made.entry(place).or_default() += 1;
-                book.ended += 1;
+            state.unrepeated.remove(&(trial.round, id));
+            if places.contains(&id) && state.made.insert((trial.round, id)) {
+                *state.rounds_made.entry(id).or_default() += 1;
+                state.ended += 1;
             }
             if matches!(trial.outcome, Outcome::Failed { .. }) {
-                book.failed.insert(place);
+                state.failed.insert(id);
             }
         }
-        book
+        state
     }
 
-    pub(crate) fn note(&mut self, round: u32, place: TrialId, attempt: &Attempt) {
+    pub(crate) fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
         let took = attempt.took;
         if attempt.failed() && !attempt.stood_still() {
-            self.failed.insert(place);
+            self.failed.insert(id);
         }
-        self.made.insert((round, place));
-        *self.rounds_made.entry(place).or_default() += 1;
+        self.made.insert((round, id));
+        *self.rounds_made.entry(id).or_default() += 1;
         self.ended += 1;
-        self.took.insert(place, took);
+        self.took.insert(id, took);
         self.total += took;
         self.timed += 1;
     }
 
     /// How far the run is.
-    pub(crate) fn told(&self, plan: &Plan, rounds: u32) -> Told {
+    pub(crate) fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
         let planned = plan.trials.len() * rounds as usize;
-        Told { ended: self.ended, planned, left: self.left(&plan.trials, rounds) }
+        Progress { ended: self.ended, planned, left: self.left(&plan.trials, rounds) }
     }
 
     /// Each trial still to come takes what it took last; one never made takes the mean of the others.
     pub(crate) fn left(&self, places: &[TrialId], rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
-        for place in places.iter().filter(|place| !self.failed.contains(place)) {
-            let made = self.rounds_made.get(place).copied().unwrap_or(0);
-            left += self.took.get(place).copied().unwrap_or(mean) * rounds.saturating_sub(made);
+        for id in places.iter().filter(|id| !self.failed.contains(id)) {
+            let made = self.rounds_made.get(id).copied().unwrap_or(0);
+            left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
         }
         Some(left)
     }
