@@ -72,7 +72,8 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
     let place = Place::new();
     let until = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "12"];
     let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
-    let file = place.wait_for_trials(8);
+    // Fewer than those of the first analysis, which may be the last.
+    let file = place.wait_for_trials(4);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     if answer.code == Some(0) {
@@ -81,7 +82,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
     }
     assert_eq!(answer.code, Some(130), "{answer:?}");
     let kept = trials(&file);
-    assert!(kept >= 8);
+    assert!(kept >= 4);
     let shown = place.run(&["show", "last"]);
     for text in [&answer.out, &shown.out] {
         assert!(text.contains("No verdicts yet: the next planned analysis is after "), "{text}");
