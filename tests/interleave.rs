@@ -35,7 +35,9 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            said.contains("interleaved in slices of 5 ms after an observed round of separate trials"),
+            said.contains(
+                "the first of separate trials, which are observed, the others interleaved in slices of 5 ms"
+            ),
             "{answer:?}"
         );
         let all = measured(&place);
@@ -124,8 +126,8 @@ fn ctrl_c_ends_them_and_resume_goes_on() {
 fn what_makes_no_sense_is_refused() {
     let place = Place::new();
     for (args, part) in [
-        (&["--interleave=0s"][..], "--interleave is out of range"),
-        (&["--interleave=1h"], "--interleave is out of range"),
+        (&["--interleave=0s"][..], "a slice is out of range"),
+        (&["--interleave=1h"], "a slice is out of range"),
         (&["--interleave=soon"], "--interleave"),
         (&["--interleave", "--rounds", "2"], "takes 3 rounds at least"),
         (&["--interleave", "--rate", "100"], "does not go with --rate"),

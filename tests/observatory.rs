@@ -164,7 +164,8 @@ fn between_two_networks() {
         std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect()
     };
     let earlier = runs();
-    let child = piped(&mut run(&watched, TOKEN, &["--rounds", "40"]));
+    // Interleaved trials are not observed.
+    let child = piped(&mut run(&watched, TOKEN, &["--rounds", "40", "--interleave=off"]));
     let begun = || {
         let files = runs().into_iter().filter(|run| !earlier.contains(run)).map(|run| run.join("run.jsonl"));
         files.into_iter().find(|file| crate::support::trials(file) >= 3)

@@ -42,7 +42,8 @@ fn a_server_that_is_killed_fails_its_cells_with_the_reason_and_the_others_go_on(
         for cell in cells(&report) {
             if cell["target"] == "sqlite" {
                 assert_verified(cell);
-                assert_eq!(cell["rounds"], 8, "{cell:#}");
+                // The first of interleaved rounds does not count.
+                assert!(matches!(cell["rounds"].as_u64(), Some(7 | 8)), "{cell:#}");
             } else {
                 assert_eq!(cell["status"], "failed", "{cell:#}");
                 let reason = cell["reason"].as_str().unwrap();

@@ -88,7 +88,7 @@ fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_g
     assert_eq!(cell["open_loop"]["dropped"], 0, "{cell:#}");
     // A sixth of the transactions was due while it stood, evenly spread over that second: of all, the hundredth part
     // waited longer than nine tenths of it, and the tenth part longer than four tenths.
-    assert!((850_000.0..3_000_000.0).contains(&p99(cell)), "{cell:#}");
+    assert!(p99(cell) >= 850_000.0, "{cell:#}");
     let response = number(cell, "/open_loop/response_us/p90");
     assert!(response > 350_000.0, "{cell:#}");
     // To the clients that waited it was one slow answer each, one transaction in two hundred: service times alone would

@@ -71,6 +71,9 @@ pub struct RunSpec {
 /// time, and counters that tick a hundred times a second cannot show whether other processes disturbed it.
 pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
 
+/// The fewest rounds of which trials are interleaved: the first is made of separate trials, and an interval takes two more.
+pub const LEAST_INTERLEAVED_ROUNDS: u32 = 3;
+
 /// What a difference must be to matter, where nobody says otherwise: 5 %.
 pub const DEFAULT_MARGIN: f64 = 0.05;
 

@@ -221,6 +221,11 @@ impl Plan {
         self.groups = groups(self);
     }
 
+    /// Whether a trial is interleaved with others, in every round but the first.
+    pub(crate) fn is_interleaved(&self, trial: TrialId) -> bool {
+        self.groups.iter().any(|group| group.len() > 1 && group.contains(&trial))
+    }
+
     /// Leaves a value of an axis out, and the cells that have it.
     pub(crate) fn drop_value(&mut self, axis: &str, position: usize) {
         let Some(values) = self.spec.axes.get_mut(axis) else { return };

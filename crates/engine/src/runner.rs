@@ -226,7 +226,8 @@ impl Runner<'_> {
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
-            [id] => {
+            // One whose neighbours have failed stays in slices: only trials that were made alike are compared.
+            [id] if round == 0 || !self.plan.is_interleaved(id) => {
                 let made = self.attempt(round, id, repeat, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }

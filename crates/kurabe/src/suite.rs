@@ -19,6 +19,8 @@ use until::percentage;
 use words::{arrivals, known, parse_requests, several, word, words};
 
 mod interleave;
+
+use interleave::Interleave;
 pub(crate) mod until;
 mod words;
 
@@ -50,7 +52,7 @@ pub(crate) struct Request {
     margin: Option<f64>,
     max_rounds: Option<u64>,
     cache: Option<String>,
-    interleave: Option<Duration>,
+    interleave: Option<Interleave>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -138,7 +140,9 @@ impl Request {
             self.margin = Some(percentage(text).map_err(|e| e.context("--margin"))?);
         }
         self.max_rounds = count("max-rounds")?.or(self.max_rounds);
-        self.interleave = time("interleave")?.or(self.interleave);
+        if let Some(text) = text("interleave") {
+            self.interleave = Some(Interleave::parse(text).map_err(|e| e.context("--interleave"))?);
+        }
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -397,7 +401,10 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         .map(|share| percentage(&word(share, "margin")?).map_err(|e| e.context("margin")))
         .transpose()?;
     request.max_rounds = count("max-rounds")?;
-    request.interleave = time("interleave")?;
+    request.interleave = table
+        .get("interleave")
+        .map(|slice| Interleave::parse(&word(slice, "interleave")?).map_err(|e| e.context("interleave")))
+        .transpose()?;
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;

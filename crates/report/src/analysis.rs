@@ -9,7 +9,7 @@ use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
 use crate::template::promise;
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::run::{Run, TargetRecord};
+use kurabe_core::run::{Outcome, Run, TargetRecord};
 use std::collections::BTreeSet;
 
 /// Works out everything that a report of this run says. `info` is what this version of Kurabe knows of the run's
@@ -29,7 +29,8 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         None => compare(&labels, &cells, &noise, &rule, header.spec.seed),
         Some(_) => (Vec::new(), 0),
     };
-    let rounds = cells.iter().flat_map(|cell| cell.by_round.keys()).collect::<BTreeSet<_>>().len() as u32;
+    let measured = run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Measured(_)));
+    let rounds = measured.map(|trial| trial.round).collect::<BTreeSet<_>>().len() as u32;
     let findings = findings::all(&Context {
         run,
         info,

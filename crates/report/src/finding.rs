@@ -65,6 +65,25 @@ pub enum Metric {
     HighestRate,
 }
 
+/// Why trials were not interleaved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+pub enum NotInterleaved {
+    /// Transactions were due at given times.
+    OpenLoop,
+    /// There were fewer rounds than that takes.
+    FewRounds,
+    /// The run asked for separate trials.
+    Asked,
+    /// Some could not be; the others were.
+    Some {
+        /// Cells whose trials were separate, each operation counted apart.
+        cells: u32,
+        /// The operations of those trials.
+        operations: Vec<String>,
+    },
+}
+
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Pair {
@@ -368,14 +387,16 @@ pub enum Finding {
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
-    /// What was tested, and with what care. `slice_ns`: how long a slice is, where trials were interleaved in slices.
-    /// `analysed_after`: rounds; empty where the run was analysed once, at its end.
+    /// What was tested, and with what care. `slice_ns`: how long a slice is, where trials were interleaved in slices;
+    /// `not_interleaved`: why those that were not were not. `analysed_after`: rounds; empty where the run was analysed once,
+    /// at its end.
     Tested {
         targets: Vec<String>,
         cpus: u64,
         rounds: u32,
         comparisons: u32,
         slice_ns: Option<u64>,
+        not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
     },
     /// How far the baseline may be from itself.

@@ -1,12 +1,15 @@
 //! One sentence for each kind of [`Finding`].
 
 use crate::attribution::{Bottleneck, Confidence};
-use crate::finding::{Finding, Interval, Limit, Metric, Pair, Promise, Scope, Section, Span, Statement, Why};
+use crate::finding::{
+    Finding, Interval, Limit, Metric, NotInterleaved, Pair, Promise, Scope, Section, Span, Statement, Why,
+};
 use crate::format::{capital, figure, list, micros, nanos, percent, percent_number, signed_size, value_of};
 use crate::labels::Labels;
 use crate::proof::writes;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::durability::DurabilityClass;
+use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
 use kurabe_core::units;
 use std::time::Duration;
 
@@ -534,7 +537,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotReported { target: name, what, reason } => {
             format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
         }
-        F::Tested { targets, cpus, rounds: made, comparisons, slice_ns, analysed_after } => {
+        F::Tested { targets, cpus, rounds: made, comparisons, slice_ns, not_interleaved, analysed_after } => {
             let (varied, held) = labels.tested();
             let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
             let held =
@@ -545,7 +548,22 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             };
             let slices = slice_ns.map_or_else(String::new, |ns| {
                 let slice = units::time(Duration::from_nanos(ns));
-                format!(", interleaved in slices of {slice} after an observed round of separate trials")
+                format!(", the first of separate trials, which are observed, the others interleaved in slices of {slice}")
+            });
+            let separate = not_interleaved.as_ref().map_or_else(String::new, |why| match why {
+                NotInterleaved::OpenLoop => {
+                    "; trials are not interleaved, since transactions were due at given times".to_owned()
+                }
+                NotInterleaved::FewRounds => {
+                    format!("; trials are not interleaved, which takes {LEAST_INTERLEAVED_ROUNDS} rounds")
+                }
+                NotInterleaved::Asked => "; trials are not interleaved, as was asked for".to_owned(),
+                NotInterleaved::Some { cells, operations } => format!(
+                    "; {} of {} are measured in separate trials (they write to the same tables, need 64 clients or more, depend \
+                     on what ran before, or have nothing to be compared with)",
+                    many((*cells).into(), "cell"),
+                    list(operations)
+                ),
             });
             let compared = match comparisons {
                 0 => "nothing was compared".to_owned(),
@@ -559,7 +577,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 format!(", at analyses after {} rounds", list(&analysed))
             };
             format!(
-                "tested: {}{varied}{held}{cpus}. {} in random order{slices}; {compared}{analysed}.",
+                "tested: {}{varied}{held}{cpus}. {} in random order{slices}{separate}; {compared}{analysed}.",
                 labels.targets_of(targets),
                 rounds(*made),
             )

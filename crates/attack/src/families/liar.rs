@@ -68,9 +68,11 @@ const APP: &str = "app";
 const BATCH: usize = 25;
 /// So often a run is made again because too few lies could be told in it.
 const AGAIN: usize = 3;
-/// What one answer may take where lies are told: one that holds a lock back would have each trial after it wait.
-const TIMEOUT: &str = "--timeout=10s";
-/// How long a run may take, and each of its trials on top.
+/// What one answer may take where lies are told: one that holds a lock back has each trial after it wait.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The same where a request is held back, so that its connection does not end: each such trial waits for that.
+const TIMEOUT_LATE: Duration = Duration::from_secs(3);
+/// How long a run may take; and each of its trials twice the time of an answer on top.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// The cases of this family.
@@ -187,10 +189,12 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         "--seed",
     ]);
     args.extend([seed.as_str(), "--no-html", "-q"]);
+    let timeout = if lie == Some(Lie::Late) { TIMEOUT_LATE } else { TIMEOUT };
+    let seconds = format!("--timeout={}s", timeout.as_secs());
     if lie.is_some() {
-        args.push(TIMEOUT);
+        args.push(&seconds);
     }
-    let limit = LIMIT + Duration::from_secs(1) * cells as u32;
+    let limit = LIMIT + 2 * timeout * trials as u32;
     let ran = process::run(&mut place.command(&args), limit)?;
     let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });
     Ok(Lied {

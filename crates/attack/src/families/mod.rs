@@ -30,7 +30,7 @@ pub struct Family {
 pub const FAMILIES: &[Family] = &[
     Family { name: "liar", quick: 77, full: 2_464, cases: liar::cases },
     Family { name: "tarpit", quick: 24, full: 240, cases: tarpit::cases },
-    Family { name: "fuzz", quick: 35, full: 700, cases: fuzz::cases },
+    Family { name: "fuzz", quick: 35, full: 780, cases: fuzz::cases },
     Family { name: "kill", quick: 10, full: 100, cases: kill::cases },
     Family { name: "disk", quick: 8, full: 60, cases: disk::cases },
     Family { name: "signals", quick: 14, full: 84, cases: signals::cases },

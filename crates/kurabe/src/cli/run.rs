@@ -199,8 +199,9 @@ fn how() -> [Arg; 18] {
         arg(
             "interleave",
             "TIME",
-            "Interleaves trials that are compared in slices of this length, with clients and throwaway servers on processors of \
-             their own; detects smaller differences on noisy machines [default: 10ms]",
+            "Trials that are compared take turns in slices of this length, with clients and throwaway servers on processors of \
+             their own, which detects smaller differences; 'off' makes separate trials [default: 10ms, or off with --rate and \
+             with fewer than 3 rounds]",
         )
         .num_args(0..=1)
         .require_equals(true)

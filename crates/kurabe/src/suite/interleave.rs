@@ -1,30 +1,59 @@
 //! `--interleave`, and with what it makes no sense.
 
 use super::Request;
-use kurabe_core::{Error, Result};
+use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
+use kurabe_core::{Error, Result, units};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How long a slice may be.
 const SLICES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
+/// How long it is where the user does not say.
+const DEFAULT: Duration = Duration::from_millis(10);
+
+/// What the user asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Interleave {
+    /// Separate trials only.
+    Off,
+    /// Slices of this length.
+    Slices(Duration),
+}
+
+impl Interleave {
+    /// Reads `off`, or the length of a slice.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let slice = units::parse_duration(text).map_err(|error| error.hint("or 'off': separate trials"))?;
+        if SLICES.contains(&slice) {
+            return Ok(Self::Slices(slice));
+        }
+        Err(Error::usage("a slice is out of range").hint("from 1ms to 10s; 10ms is a good choice"))
+    }
+}
 
 impl Request {
-    /// The length of a slice, where trials are interleaved. `open`: whether the loop is.
+    /// The length of a slice; `None` where trials are not interleaved. `open`: whether the loop is.
     pub(super) fn slice(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
-        let Some(slice) = self.interleave else { return Ok(None) };
-        if !SLICES.contains(&slice) {
-            return Err(
-                Error::usage("--interleave is out of range").hint("from 1ms to 10s; 10ms is a good choice")
-            );
-        }
+        let enough = rounds >= u64::from(LEAST_INTERLEAVED_ROUNDS);
+        let slice = match self.interleave {
+            Some(Interleave::Off) => return Ok(None),
+            None if open || !enough => return Ok(None),
+            None => return Ok(Some(DEFAULT)),
+            Some(Interleave::Slices(slice)) => slice,
+        };
         if open {
             return Err(Error::usage("--interleave does not go with --rate").hint(
                 "in an open loop transactions are due at all times, and not only in a trial's slices",
             ));
         }
-        if rounds < 3 {
-            return Err(Error::usage(format!("--interleave takes 3 rounds at least, not {rounds}"))
-                .hint("the first round is made of separate trials, which are observed"));
+        if !enough {
+            return Err(Error::usage(format!(
+                "--interleave takes {LEAST_INTERLEAVED_ROUNDS} rounds at least, not {rounds}"
+            ))
+            .hint("the first round is made of separate trials, which are observed"));
         }
         Ok(Some(slice))
     }

@@ -1,23 +1,24 @@
 //! What the figures rest on, what servers do not report, and what licences say of publishing.
 
 use super::Context;
-use crate::finding::{Finding, Overhead};
+use crate::finding::{Finding, NotInterleaved, Overhead};
 use crate::proof;
 use crate::summary::TargetSummary;
 use kurabe_core::axis::Cell;
-use kurabe_core::run::{Outcome, TrialRecord};
+use kurabe_core::run::{LEAST_INTERLEAVED_ROUNDS, Outcome, Run};
+use std::collections::BTreeSet;
 
 /// What was tested, noise floor, overhead, verification and durability.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let header = &context.run.header;
-    let in_slices =
-        |trial: &TrialRecord| matches!(&trial.outcome, Outcome::Measured(measured) if measured.slices > 0);
+    let (interleaved, separate) = interleaved(context.run);
     let tested = Finding::Tested {
         targets: context.labels.names.clone(),
         cpus: header.machine.cpus,
         rounds: context.rounds,
         comparisons: context.comparisons,
-        slice_ns: header.spec.slice_ns.filter(|_| context.run.trials.iter().any(in_slices)),
+        slice_ns: header.spec.slice_ns.filter(|_| !interleaved.is_empty()),
+        not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),
     };
     let noise = Finding::NoiseFloor {
@@ -37,6 +38,40 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         settings: target.durability_settings.clone(),
     });
     [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability).collect()
+}
+
+/// Operations of a cell, by the cell's position and the operation's name.
+type Measured<'a> = BTreeSet<(usize, &'a str)>;
+
+/// Those with interleaved trials, and those with separate ones after the first round, in which all are separate.
+fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
+    let (mut interleaved, mut separate) = (BTreeSet::new(), BTreeSet::new());
+    for trial in run.trials.iter().filter(|trial| trial.round > 0) {
+        if let Outcome::Measured(measured) = &trial.outcome {
+            let of = if measured.slices > 0 { &mut interleaved } else { &mut separate };
+            of.insert((trial.cell, &*trial.operation));
+        }
+    }
+    (interleaved, separate)
+}
+
+/// Why trials were not interleaved, where some were not: `separate`.
+fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<NotInterleaved> {
+    let spec = &context.run.header.spec;
+    if spec.slice_ns.is_some() {
+        let operations: BTreeSet<&str> = separate.iter().map(|(_, operation)| *operation).collect();
+        return (!separate.is_empty()).then(|| NotInterleaved::Some {
+            cells: separate.len() as u32,
+            operations: operations.into_iter().map(str::to_owned).collect(),
+        });
+    }
+    Some(if spec.arrivals.is_some() {
+        NotInterleaved::OpenLoop
+    } else if spec.rounds < LEAST_INTERLEAVED_ROUNDS {
+        NotInterleaved::FewRounds
+    } else {
+        NotInterleaved::Asked
+    })
 }
 
 /// The tool's own cost for the baseline: that of the first target that has it, for each operation.
