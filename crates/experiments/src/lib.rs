@@ -3,7 +3,7 @@
 mod answer;
 mod axes;
 mod bind;
-pub mod cache;
+mod cache;
 pub mod codec;
 mod connect;
 pub mod content;

@@ -10,7 +10,7 @@ use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::budget::Free;
-use kurabe_experiments::{cache, custom, registry};
+use kurabe_experiments::{custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -213,7 +213,8 @@ impl Request {
     /// # Errors
     /// Where a value makes no sense.
     pub(crate) fn spec(&self) -> Result<RunSpec> {
-        let info = self.find()?.info();
+        let experiment = self.find()?;
+        let info = experiment.info();
         let open = self.axes.contains_key(RATE.name);
         let axes = self.axis_values(info, open)?;
         let urls = self.target_urls();
@@ -270,9 +271,11 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
-        if self.cache.is_some() && info.name != cache::NAME {
+        if self.cache.is_some() && !experiment.takes_cache() {
+            let takes = registry::EXPERIMENTS.iter().filter(|experiment| experiment.takes_cache());
+            let names: Vec<&str> = takes.map(|experiment| experiment.info().name).collect();
             return Err(Error::usage(format!("{} has no cache in front of its targets", info.name))
-                .hint(format!("--cache goes with {}", cache::NAME)));
+                .hint(format!("--cache goes with {}", names.join(", "))));
         }
         let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
         // Where more rounds may follow, a budget ends the run, and the first rounds leave room for them.

@@ -21,7 +21,7 @@ use kurabe_core::planned::{CacheNeed, PlannedCell};
 pub(crate) struct CacheAside;
 
 /// The name of the experiment.
-pub const NAME: &str = "cache-aside";
+const NAME: &str = "cache-aside";
 /// The name of its operation.
 const REQUEST: &str = "request";
 /// Records unless the user says otherwise.

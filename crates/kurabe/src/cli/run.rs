@@ -3,7 +3,7 @@
 use super::targets;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
-use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::experiment::Experiment;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(super) fn command() -> Command {
         .args(how());
     EXPERIMENTS
         .iter()
-        .fold(command, |command, experiment| command.subcommand(of_experiment(experiment.info())))
+        .fold(command, |command, experiment| command.subcommand(of_experiment(*experiment)))
         .subcommand(pgbench())
 }
 
@@ -95,9 +95,10 @@ fn own() -> [Arg; 2] {
     ]
 }
 
-fn of_experiment(info: &'static ExperimentInfo) -> Command {
+fn of_experiment(experiment: &'static dyn Experiment) -> Command {
+    let info = experiment.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
-    let cache = (info.name == kurabe_experiments::cache::NAME).then(|| {
+    let cache = experiment.takes_cache().then(|| {
         Arg::new("cache")
             .long("cache")
             .value_name("TARGET")
