@@ -85,7 +85,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         let figure = |name: &str| {
-            let figures = cell["figures"].as_array().unwrap();
+            let figures = cell["metrics"].as_array().unwrap();
             figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap()
         };
         // Each transaction type has figures of its own: one in four is a visit, which takes seven requests and not two.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn figure(cell: &Value, name: &str) -> Option<f64> {
-    let figures = cell["figures"].as_array()?;
+    let figures = cell["metrics"].as_array()?;
     figures.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
 }
 
@@ -42,13 +42,14 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
             }
             let place = Place::new();
             // Where all records are alike, and one in a hundred requests is a write, the cache answers what it holds.
-            let rest =
-                format!("--cache {cache} --requests 4000 --skew 0 --write-share 1 --room none,100,50,10");
+            let rest = format!(
+                "--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10"
+            );
             let found = verified(&place, &run(&place, store, &rest));
             assert_eq!(found.len(), 4, "{store} {cache}");
             for cell in &found {
                 assert_verified(cell);
-                let Some(percent) = cell["axes"]["room"].as_f64() else {
+                let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
                     assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
                     assert_eq!(
                         figure(cell, "stale"),
@@ -60,7 +61,7 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
                 let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
                 let ratio = of("hit ratio");
                 assert!((ratio - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
-                assert!((ratio - of("as told")).abs() < 1e-9, "{store} {cache}: {cell:#}");
+                assert!((ratio - of("server-reported")).abs() < 1e-9, "{store} {cache}: {cell:#}");
                 assert_eq!(of("evictions") > 1_000.0, percent < 100.0, "{store} {cache}: {cell:#}");
                 assert!((of("cached") / 10_000.0 - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
                 // A read that misses asks the cache, the store, and the cache again.
@@ -88,7 +89,7 @@ fn copies_that_a_write_leaves_are_stale_and_are_counted_and_those_that_it_remove
         return;
     }
     let place = Place::new();
-    let rest = "--cache up:memcached --requests 4000 --room 100 --write-share 20 --records 500 \
+    let rest = "--cache up:memcached --requests 4000 --cache-size 100 --write-share 20 --records 500 \
                 --after-write invalidate,replace,nothing";
     let found = verified(&place, &run(&place, "sqlite:", rest));
     let stale = |how: &str| {
@@ -111,7 +112,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
         }
         let place = Place::new();
         let rest = format!(
-            "--cache {cache} --duration 3s --room 100 --write-share 0 --records 200 --rate 400 --clients 2"
+            "--cache {cache} --duration 3s --cache-size 100 --write-share 0 --records 200 --rate 400 --clients 2"
         );
         let found = verified(&place, &run(&place, "sqlite:", &rest));
         // 200 popular and unpopular records, asked for 1,200 times in three seconds, each of them good for one.
@@ -135,7 +136,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
         BufReader::new(stream).lines().nth(1).unwrap().unwrap()
     };
     assert_eq!(ask("SET mine 1"), "+OK");
-    let rest = format!("--cache {url} --requests 2000 --room none,as-is --records 300");
+    let rest = format!("--cache {url} --requests 2000 --cache-size none,as-is --records 300");
     let answer = run(&place, "sqlite:", &rest);
     let found = verified(&place, &answer);
     assert_eq!(found.len(), 2);
@@ -180,20 +181,22 @@ fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason(
     let answer = place.run(&["run", "session", "--cache", "up:memcached"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     // Without a cache there is the store alone.
-    let answer = run(&place, "sqlite:", "--requests 100 --records 50 --room none,50,as-is");
+    let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");
-    assert!(answer.err.contains("--room as-is goes with --cache"), "{answer:?}");
+    assert!(answer.err.contains("--cache-size as-is goes with --cache"), "{answer:?}");
     let Some(server) = testing::server("memcached") else {
         tell("memcached is not installed");
         return;
     };
-    let answer = run(&place, "sqlite:", &format!("--cache {} --room 50 --requests 100", server.url()));
+    let answer = run(&place, "sqlite:", &format!("--cache {} --cache-size 50 --requests 100", server.url()));
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains("of a throwaway one only"), "{answer:?}");
     // Two stores share one cache, and neither reads the other's copies.
-    let rest =
-        format!("sqlite:?synchronous=off --cache {} --room as-is --requests 500 --records 100", server.url());
+    let rest = format!(
+        "sqlite:?synchronous=off --cache {} --cache-size as-is --requests 500 --records 100",
+        server.url()
+    );
     let found = verified(&place, &run(&place, "sqlite:", &rest));
     assert_eq!(found.len(), 2);
     let again = place.run(&["rerun", "last", "--no-html"]);

@@ -8,13 +8,16 @@ use serde_json::Value;
 /// The end of a command line that makes a run as short as it can be.
 const BRIEF: [&str; 6] = ["--requests", "60", "--records", "500", "--rounds", "1"];
 
-/// The named times of a cell, in microseconds.
+/// What a connection's time is made of.
+const PARTS: [&str; 7] = ["connect", "reach", "TLS", "auth", "set-up", "close", "wait"];
+
+/// The parts of a cell's connections, in microseconds.
 fn figures(cell: &Value) -> Vec<(String, f64)> {
-    let figures = cell["figures"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let figures = cell["metrics"].as_array().map(Vec::as_slice).unwrap_or_default();
     let one = |figure: &Value| {
         (figure["name"].as_str().unwrap().to_owned(), figure["value"].as_f64().unwrap() / 1e3)
     };
-    figures.iter().filter(|figure| figure["unit"] == "nanoseconds").map(one).collect()
+    figures.iter().map(one).filter(|(name, _)| PARTS.contains(&name.as_str())).collect()
 }
 
 fn names(cell: &Value) -> Vec<String> {

@@ -23,10 +23,17 @@ pub enum AxisKind {
         /// The most.
         most: u64,
     },
-    /// Shares in whole per cent, from the least to the most.
+    /// Shares in whole per cent, from the least to the most, or one of these words.
     Percent {
         /// The least.
         least: u64,
+        /// The most.
+        most: u64,
+        /// The words, each with what it means.
+        words: &'static [(&'static str, &'static str)],
+    },
+    /// Numbers with at most two decimals, from 0 to the most; kept as they are written, without zeros at the end.
+    Decimal {
         /// The most.
         most: u64,
     },
@@ -90,7 +97,19 @@ impl AxisInfo {
                 let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
-            AxisKind::Percent { least, most } => {
+            AxisKind::Decimal { most } => {
+                let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
+                let number = number.ok_or_else(|| {
+                    let why = format!("--{}: '{text}' is no such number", self.name);
+                    Error::usage(why).hint(format!("from 0 to {most}, with two decimals at most: 0.99"))
+                })?;
+                let exact = format!("{number:.2}");
+                Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
+            }
+            AxisKind::Percent { words, .. } if words.iter().any(|(word, _)| *word == text) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::Percent { least, most, .. } => {
                 let number = text.strip_suffix('%').unwrap_or(text).trim_end();
                 let value = units::parse_count(number).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, |share| format!("{share}%"))?))
@@ -257,13 +276,30 @@ mod tests {
 
     #[test]
     fn percentages_have_their_sign_or_none() {
-        let share = AxisInfo { name: "share", kind: AxisKind::Percent { least: 0, most: 100 }, ..PAYLOAD };
+        let share = AxisInfo {
+            name: "share",
+            kind: AxisKind::Percent { least: 0, most: 100, words: &[("none", "nothing")] },
+            ..PAYLOAD
+        };
         for text in ["5", "5%", "5 %"] {
             assert_eq!(share.parse(text).unwrap(), AxisValue::Number(5), "{text}");
         }
         assert_eq!(share.show(&AxisValue::Number(5)), "5%");
+        assert_eq!(share.parse("none").unwrap(), AxisValue::Word("none".to_owned()));
         let error = share.parse("101%").unwrap_err().to_string();
         assert!(error.contains("from 0% to 100%"), "{error}");
+    }
+
+    #[test]
+    fn decimals_have_one_way_to_be_written() {
+        let exponent = AxisInfo { name: "zipf", kind: AxisKind::Decimal { most: 4 }, ..PAYLOAD };
+        for (text, kept) in [("0.99", "0.99"), ("1", "1"), ("1.50", "1.5"), ("0", "0"), (".5", "0.5")] {
+            assert_eq!(exponent.parse(text).unwrap(), AxisValue::Word(kept.to_owned()), "{text}");
+        }
+        for text in ["99", "-1", "much", "NaN"] {
+            let error = exponent.parse(text).unwrap_err().to_string();
+            assert!(error.contains("--zipf") && error.contains("from 0 to 4"), "{error}");
+        }
     }
 
     #[test]

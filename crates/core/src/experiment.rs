@@ -3,7 +3,7 @@
 use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
-use crate::figure::Figure;
+use crate::metric::{Metric, MetricValue};
 use crate::page::Pages;
 use crate::planned::PlannedCell;
 use crate::verification::Verification;
@@ -46,6 +46,9 @@ pub struct ExperimentInfo {
     pub axes: &'static [AxisInfo],
     /// What it measures, each apart.
     pub operations: &'static [OperationInfo],
+    /// What its trials yield beside [what all do](crate::metric::COMMON), in the order in which it is shown; one of those
+    /// that all have may stand here too, to be primary or not.
+    pub metrics: &'static [Metric],
     /// Which axis is the horizontal one of its charts.
     pub chart_axis: &'static str,
     /// What answers the question: the first finding of its reports.
@@ -81,10 +84,8 @@ pub enum Answer {
     Comparison,
     /// Transactions per second of each target.
     Throughput,
-    /// What each value of this axis costs per transaction, compared with its baseline.
-    Cost(&'static str),
-    /// What each further unit of the chart axis adds to the server's memory, processes and threads.
-    Slope,
+    /// The values of its primary metrics.
+    Metrics,
 }
 
 /// Something that an experiment measures apart from the rest: `write`, `read`.
@@ -186,13 +187,13 @@ pub struct After<'a> {
 pub struct Checked {
     /// How answers and writes were verified.
     pub verification: Verification,
-    /// Figures of the trial which not every trial has.
-    pub figures: Vec<Figure>,
+    /// The trial's values of the experiment's own metrics.
+    pub metrics: Vec<MetricValue>,
 }
 
 impl From<Verification> for Checked {
     fn from(verification: Verification) -> Self {
-        Self { verification, figures: Vec::new() }
+        Self { verification, metrics: Vec::new() }
     }
 }
 
@@ -320,9 +321,9 @@ pub trait Transaction: Send {
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self) -> Result<()>;
 
-    /// The time that named parts of all runs so far took together, where a transaction has parts. The names are of
-    /// [`FIGURES`](crate::figure::FIGURES).
-    fn parts(&self) -> &[(&'static str, Duration)] {
+    /// How often named parts of all runs so far were made and how long they took, where a transaction has parts: each is a
+    /// metric of the experiment, the mean time of the part where it was made.
+    fn parts(&self) -> &[Part] {
         &[]
     }
 
@@ -339,6 +340,31 @@ pub trait Transaction: Send {
     /// How often it was begun again after an error that asks for it, so far; each time within the `run` that it was.
     fn retries(&self) -> u64 {
         0
+    }
+}
+
+/// A named part of a transaction: a step of it, or transactions of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The name of its metric.
+    pub name: &'static str,
+    /// How often it was made.
+    pub times: u64,
+    /// How long that took together.
+    pub took: Duration,
+}
+
+impl Part {
+    /// A part that was not made yet.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, times: 0, took: Duration::ZERO }
+    }
+
+    /// Adds one that took so long.
+    #[inline]
+    pub fn add(&mut self, took: Duration) {
+        self.times += 1;
+        self.took += took;
     }
 }
 

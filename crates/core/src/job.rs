@@ -3,7 +3,7 @@
 use crate::driver::{ConnectOptions, Driver, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::{Checked, DatasetState, Prepare};
-use crate::figure::{Figure, Unit};
+use crate::metric::{MetricValue, Unit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub struct JobDone {
     /// Bytes that it moved.
     pub bytes: u64,
     /// Each of its spans, in the order in which they ended, and its samples.
-    pub figures: Vec<Figure>,
+    pub metrics: Vec<MetricValue>,
 }
 
 impl<'a> JobContext<'a> {
@@ -84,9 +84,9 @@ impl<'a> JobContext<'a> {
         done
     }
 
-    /// Notes a figure of this trial.
+    /// Notes the value of a metric in this trial.
     pub fn sample(&mut self, metric: &'static str, unit: Unit, value: f64) {
-        self.done.figures.push(Figure::new(metric, unit, value));
+        self.done.metrics.push(MetricValue::new(metric, unit, value));
     }
 
     /// Counts work that is done. To be called every few milliseconds: it is where a job that the user stops ends.

@@ -7,8 +7,8 @@ use crate::custom::CustomWorkload;
 use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
-use crate::figure::Figure;
 use crate::load::Arrivals;
+use crate::metric::MetricValue;
 use crate::observation::Observation;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
@@ -137,6 +137,9 @@ pub struct RunHeader {
     pub cells: Vec<CellRecord>,
     /// What the tool itself costs, measured on `null:` before the first trial.
     pub overhead: Vec<OverheadRecord>,
+    /// What was found before the first trial that may make figures wrong: of the machine, and of the servers.
+    #[serde(default)]
+    pub cautions: Vec<String>,
 }
 
 /// The machine that the client ran on.
@@ -286,9 +289,9 @@ pub struct Measurement {
     /// What client, server and machine did meanwhile; `None` where nobody looked, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,
-    /// Figures that not every trial has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Figure>,
+    /// Values of metrics that not every trial has; "figures" in the file.
+    #[serde(default, rename = "figures", skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricValue>,
     /// Transactions completed in each of some equal parts of the measured phase, which show whether it was steady; none
     /// in an open loop, where they are too few, and in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

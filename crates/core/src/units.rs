@@ -82,8 +82,8 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
 pub fn size(bytes: u64) -> String {
     let (value, unit) = match bytes {
         0..1_000 => return format!("{bytes} B"),
-        1_000..1_000_000 => (bytes as f64 / 1e3, "kB"),
-        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        1_000..999_500 => (bytes as f64 / 1e3, "kB"),
+        999_500..999_500_000 => (bytes as f64 / 1e6, "MB"),
         _ => (bytes as f64 / 1e9, "GB"),
     };
     format!("{} {unit}", short(value))
@@ -93,9 +93,9 @@ pub fn size(bytes: u64) -> String {
 pub fn time(duration: Duration) -> String {
     let nanos = duration.as_nanos() as f64;
     match nanos {
-        n if n < 1e3 => format!("{n:.0} ns"),
-        n if n < 1e6 => format!("{} µs", short(n / 1e3)),
-        n if n < 1e9 => format!("{} ms", short(n / 1e6)),
+        n if n < 999.5 => format!("{n:.0} ns"),
+        n if n < 999.5e3 => format!("{} µs", short(n / 1e3)),
+        n if n < 999.5e6 => format!("{} ms", short(n / 1e6)),
         n if n < 60e9 => format!("{} s", short(n / 1e9)),
         _ => {
             let seconds = duration.as_secs();
@@ -187,6 +187,13 @@ mod tests {
         for text in ["", "1x", "k", "-1", "1..2k", "99999999999999999999"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_rounds_to_a_thousand_has_the_next_unit() {
+        assert_eq!((size(999_700), size(999_700_000)), ("1 MB".to_owned(), "1 GB".to_owned()));
+        assert_eq!(time(Duration::from_nanos(999_700)), "1 ms");
+        assert_eq!(time(Duration::from_micros(999_700)), "1 s");
     }
 
     #[test]

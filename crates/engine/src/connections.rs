@@ -1,7 +1,7 @@
 //! What a client's connections cost it: sums over the measured transactions that had to get one.
 
 use kurabe_core::driver::ConnectTimes;
-use kurabe_core::figure::{AUTHENTICATE, CLOSE, CONNECT, Figure, REACH, SET_UP, TLS, Unit, WAIT};
+use kurabe_core::metric::{AUTHENTICATE, CLOSE, CONNECT, MetricValue, REACH, SET_UP, TLS, WAIT};
 use std::time::Duration;
 
 /// So many times, and how long they took together.
@@ -70,7 +70,7 @@ impl Connections {
     }
 
     /// The means of what was measured.
-    pub(crate) fn figures(&self) -> Vec<Figure> {
+    pub(crate) fn metrics(&self) -> Vec<MetricValue> {
         [
             (CONNECT, self.connect),
             (REACH, self.reach),
@@ -82,9 +82,7 @@ impl Connections {
         ]
         .into_iter()
         .filter(|(_, sum)| sum.times > 0)
-        .map(|(name, sum)| {
-            Figure::new(name, Unit::Nanoseconds, sum.took.as_nanos() as f64 / sum.times as f64)
-        })
+        .map(|(metric, sum)| metric.value(sum.took.as_nanos() as f64 / sum.times as f64))
         .collect()
     }
 }
@@ -94,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_is_the_mean_of_what_was_measured_and_is_absent_otherwise() {
+    fn a_metric_is_the_mean_of_what_was_measured_and_is_absent_otherwise() {
         let ms = Duration::from_millis;
         let mut one = Connections::default();
-        assert_eq!(one.figures(), []);
+        assert_eq!(one.metrics(), []);
         one.opened(ms(10), None);
         let parts = ConnectTimes { reach: ms(1), tls: None, authenticate: ms(3), set_up: ms(2) };
         let mut two = Connections::default();
@@ -105,7 +103,7 @@ mod tests {
         two.closed(ms(1));
         one.merge(&two);
         let found: Vec<(String, f64)> =
-            one.figures().into_iter().map(|figure| (figure.name, figure.value / 1e6)).collect();
+            one.metrics().into_iter().map(|metric| (metric.name, metric.value / 1e6)).collect();
         let expected = [("connect", 15.0), ("reach", 1.0), ("auth", 3.0), ("set-up", 2.0), ("close", 1.0)];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
     }

@@ -9,8 +9,8 @@ use crate::standstill::Monitor;
 use crate::trial::Failure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Checked, OperationInfo};
-use kurabe_core::figure::{self, Figure, Unit};
 use kurabe_core::job::{Job, JobContext, JobDone};
+use kurabe_core::metric::{self, BYTES};
 use kurabe_core::observation::Observation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::Measurement;
@@ -18,9 +18,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The figure of the bytes that a job moved.
-const BYTES: &str = "bytes";
 
 /// What one thread measured of a job.
 struct Ran {
@@ -69,13 +66,13 @@ impl Runner<'_> {
         let Ran { done, elapsed, cpu, observed } =
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
         let mut session = crate::cancellable(session, self.cancel);
-        let Checked { verification, figures } = job.verify(operation.name, state, &mut session)?;
+        let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
         // A job that counts nothing is one piece of work.
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
         service.record(elapsed.as_nanos() as u64);
-        let bytes = (done.bytes > 0).then(|| Figure::new(BYTES, Unit::Bytes, done.bytes as f64));
-        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, completed));
+        let bytes = (done.bytes > 0).then(|| BYTES.value(done.bytes as f64));
+        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, completed));
         let elapsed_ns = elapsed.as_nanos() as u64;
         Ok(Measurement {
             clients: 1,
@@ -94,7 +91,7 @@ impl Runner<'_> {
             exhausted: None,
             around_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
-            figures: [done.figures, bytes.into_iter().collect(), figures, tiers.unwrap_or_default()].concat(),
+            metrics: [done.metrics, bytes.into_iter().collect(), metrics, tiers.unwrap_or_default()].concat(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: stood_still.as_nanos() as u64,

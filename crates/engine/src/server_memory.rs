@@ -1,9 +1,9 @@
 //! What connections cost the server: what its processes hold with them open, less what they held just before.
 
 use kurabe_core::driver::Driver;
-use kurabe_core::figure::{
-    Figure, MEMORY, MEMORY_ADDED, MEMORY_EACH, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, THREADS,
-    THREADS_ADDED, Unit,
+use kurabe_core::metric::{
+    MEMORY, MEMORY_ADDED, MEMORY_EACH, MetricValue, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, THREADS,
+    THREADS_ADDED,
 };
 use kurabe_core::observation::{Holding, Observer};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -38,24 +38,24 @@ impl<'a> MemoryReading<'a> {
     ///
     /// # Errors
     /// As for [`MemoryReading::begin`].
-    pub(crate) fn end(self, connections: usize) -> Result<Vec<Figure>> {
+    pub(crate) fn end(self, connections: usize) -> Result<Vec<MetricValue>> {
         let after = steady(self.driver, self.observer)?;
-        Ok(figures(&self.before, &after, connections as f64))
+        Ok(metrics(&self.before, &after, connections as f64))
     }
 }
 
-fn figures(before: &Holding, after: &Holding, connections: f64) -> Vec<Figure> {
+fn metrics(before: &Holding, after: &Holding, connections: f64) -> Vec<MetricValue> {
     let more = |of: fn(&Holding) -> u64| of(after) as f64 - of(before) as f64;
     let (memory, private) = (more(|h| h.memory_bytes), more(|h| h.private_bytes));
     vec![
-        Figure::new(MEMORY, Unit::Bytes, after.memory_bytes as f64),
-        Figure::new(MEMORY_ADDED, Unit::Bytes, memory),
-        Figure::new(MEMORY_EACH, Unit::Bytes, memory / connections.max(1.0)),
-        Figure::new(PRIVATE_EACH, Unit::Bytes, private / connections.max(1.0)),
-        Figure::new(PROCESSES, Unit::Count, after.processes as f64),
-        Figure::new(PROCESSES_ADDED, Unit::Count, more(|h| h.processes)),
-        Figure::new(THREADS, Unit::Count, after.threads as f64),
-        Figure::new(THREADS_ADDED, Unit::Count, more(|h| h.threads)),
+        MEMORY.value(after.memory_bytes as f64),
+        MEMORY_ADDED.value(memory),
+        MEMORY_EACH.value(memory / connections.max(1.0)),
+        PRIVATE_EACH.value(private / connections.max(1.0)),
+        PROCESSES.value(after.processes as f64),
+        PROCESSES_ADDED.value(more(|h| h.processes)),
+        THREADS.value(after.threads as f64),
+        THREADS_ADDED.value(more(|h| h.threads)),
     ]
 }
 
@@ -88,7 +88,7 @@ mod tests {
         let before = Holding { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
         let after = Holding { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
         let found: Vec<(String, f64)> =
-            figures(&before, &after, 10.0).into_iter().map(|figure| (figure.name, figure.value)).collect();
+            metrics(&before, &after, 10.0).into_iter().map(|metric| (metric.name, metric.value)).collect();
         let expected = [
             ("memory", 3_000.0),
             ("added", 2_000.0),

@@ -14,7 +14,7 @@
 //!   spreads their ends that far.
 
 use crate::curve::Curve;
-use kurabe_core::figure::{self, Figure, Unit};
+use kurabe_core::metric::{MetricValue, STARVED};
 use std::time::Duration;
 
 /// A client whose end lies beyond this multiple of the median end starves, …
@@ -64,13 +64,13 @@ pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
 }
 
 /// How many clients starved, where any did.
-pub(crate) fn figures(clients: &[ClientEnd]) -> Vec<Figure> {
+pub(crate) fn metrics(clients: &[ClientEnd]) -> Vec<MetricValue> {
     let median = median_end(clients);
     let count = working(clients).filter(|(_, end)| starves(*end, median)).count();
     if count == 0 {
         return Vec::new();
     }
-    vec![Figure::new(figure::STARVED, Unit::Count, count as f64)]
+    vec![STARVED.value(count as f64)]
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     fn throughput_of_equal_clients_is_completed_over_mean_time() {
         let clients: Vec<_> = [1_000, 1_010, 1_020].map(|ms| client(ms, 5, ms)).into();
         about(throughput(&clients), 15_000.0);
-        assert!(figures(&clients).is_empty());
+        assert!(metrics(&clients).is_empty());
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         // It waits for thirty seconds for its first answer.
         let clients: Vec<_> = others().chain([client(0, 5, 30_000)]).collect();
         about(throughput(&clients), 75_000.0);
-        assert_eq!(figures(&clients), [Figure::new(figure::STARVED, Unit::Count, 1.0)]);
+        assert_eq!(metrics(&clients), [STARVED.value(1.0)]);
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn few_transactions_are_never_said_to_starve() {
         let clients = [client(1, 1, 1), client(1, 1, 1), client(0, 1, 10)];
-        assert!(figures(&clients).is_empty());
+        assert!(metrics(&clients).is_empty());
         about(throughput(&clients), 3.0 * 3.0 / 0.012);
     }
 }

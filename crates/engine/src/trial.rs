@@ -19,8 +19,8 @@ use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{
     After, Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload,
 };
-use kurabe_core::figure::{self, Figure};
 use kurabe_core::load::Arrivals;
+use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::planned::{Capacity, Connections, PlannedCell, share};
 use kurabe_core::run::{Measurement, OpenLoop};
@@ -200,12 +200,12 @@ impl Trial<'_> {
             session,
             clients: &totals.clients_done,
         })?;
-        let Checked { verification: mut verified, figures } = checked;
+        let Checked { verification: mut verified, metrics } = checked;
         if !self.operation.writes && self.cell.policy.verifies_reads {
             verified.answers += totals.completed + totals.warmup;
         }
         let exhausted = totals.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
-        let tiers = observed.as_ref().map(|observed| figure::of_tiers(observed, totals.completed));
+        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.completed));
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
         let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
         let mut open = None;
@@ -235,13 +235,13 @@ impl Trial<'_> {
             windows: if slices.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
             slices: slices.map_or(0, |slices| slices.slices),
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
-            figures: [
-                throughput::figures(&totals.clients),
-                totals.connections.figures(),
-                totals.parts.figures(totals.completed),
+            metrics: [
+                throughput::metrics(&totals.clients),
+                totals.connections.metrics(),
+                totals.parts.metrics(),
                 tiers.unwrap_or_default(),
                 memory,
-                figures,
+                metrics,
             ]
             .concat(),
         })
@@ -422,7 +422,7 @@ struct Ended {
     cpu: Duration,
     observed: Option<Observation>,
     /// What the connections cost the server, where that is read.
-    memory: Result<Vec<Figure>>,
+    memory: Result<Vec<MetricValue>>,
     /// How long this process stood still in the measured phase, and from the first connection on.
     stood_still: Duration,
     stood_still_in_all: Duration,

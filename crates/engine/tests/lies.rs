@@ -235,7 +235,7 @@ const CASES: [(&str, &[(&str, &str)]); 7] = [
     ("session", &[("payload", "10k"), ("layout", "rows"), ("compress", "zstd"), ("clients", "3")]),
     ("webapp", &[("clients", "3")]),
     // One client, so that the record lied about is the same in each run: one that is not changed again.
-    ("cache-aside", &[("write-share", "90"), ("skew", "0"), ("clients", "1")]),
+    ("cache-aside", &[("write-share", "90"), ("zipf", "0"), ("clients", "1")]),
 ];
 
 /// Requests and records: so many that a sample would miss one of them, and so few that this ends soon.

@@ -9,9 +9,9 @@ use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{
     Answer, Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare,
 };
-use kurabe_core::figure::Unit;
 use kurabe_core::job::{Job, JobContext};
 use kurabe_core::load::RATE;
+use kurabe_core::metric::{Better, Metric, Unit};
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
@@ -38,6 +38,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
         default: &["1000"],
     }],
     operations: &[OperationInfo { name: "add", about: "add all rows", requests: 1, writes: true }],
+    metrics: &[
+        Metric::new("write", Unit::Nanoseconds, Better::Lower, "to add all rows"),
+        Metric::new("count", Unit::Nanoseconds, Better::Lower, "to have them counted"),
+    ],
     chart_axis: "rows",
     answer: Answer::Throughput,
     published: None,
@@ -131,11 +135,11 @@ fn job_is_timed_by_its_parts_counted_by_its_work_and_verified() {
     assert_eq!(trials.len(), 4);
     for trial in trials {
         let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
-        let Measurement { completed, offered, failed, figures, verified, .. } = *measured;
+        let Measurement { completed, offered, failed, metrics, verified, .. } = *measured;
         assert_eq!((completed, offered, failed), (1_000, 1_000, 0));
         let verified = verified.unwrap();
         assert_eq!((verified.writes, verified.counted), (1_000, 1_000));
-        let value = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().value;
+        let value = |name: &str| metrics.iter().find(|figure| figure.name == name).unwrap().value;
         assert_eq!((value("counted"), value("bytes")), (1_000.0, 8_000.0));
         assert!(value("write") > 0.0 && value("count") > 0.0);
         // Parts lie within the whole.

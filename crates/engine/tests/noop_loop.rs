@@ -47,6 +47,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
     ],
     operations: &[OperationInfo { name: "ping", about: "ask nothing", requests: 100, writes: false }],
+    metrics: &[],
     chart_axis: "clients",
     answer: Answer::Throughput,
     published: None,

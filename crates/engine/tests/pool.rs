@@ -5,7 +5,7 @@
 use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
-use kurabe_core::figure::WAIT;
+use kurabe_core::metric::WAIT;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
@@ -122,8 +122,8 @@ fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
         assert_eq!(count(&counts.prepared), measured.completed + measured.warmup);
         assert_eq!(count(&counts.released), count(&counts.prepared));
         // On a busy machine there may be a figure of clients that starved beside it.
-        let wait = measured.figures.iter().find(|figure| figure.name == WAIT);
-        let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.figures));
+        let wait = measured.metrics.iter().find(|metric| metric.name == WAIT.name);
+        let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.metrics));
         if connections == 1 {
             // Seven others are served before it is one's turn again, on the average of those who wait.
             assert!(wait.value > 200_000.0, "{wait:?}");

@@ -9,6 +9,7 @@ use crate::point::PointWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::metric::Metric;
 use kurabe_core::planned::PlannedCell;
 
 /// The experiment.
@@ -42,8 +43,9 @@ static INFO: ExperimentInfo = ExperimentInfo {
         requests: 20_000,
         writes: false,
     }],
+    metrics: &[Metric::cost("bind", "time per read beyond that of a statement prepared once")],
     chart_axis: "clients",
-    answer: Answer::Cost("bind"),
+    answer: Answer::Metrics,
     published: None,
 };
 

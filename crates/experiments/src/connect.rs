@@ -13,6 +13,7 @@ use crate::via::ViaWorkload;
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::metric::Metric;
 use kurabe_core::page::Pages;
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
@@ -58,8 +59,9 @@ static INFO: ExperimentInfo = ExperimentInfo {
         requests: 5_000,
         writes: false,
     }],
+    metrics: &[Metric::cost("connection", "time per read beyond that on a connection that is kept")],
     chart_axis: "clients",
-    answer: Answer::Cost("connection"),
+    answer: Answer::Metrics,
     published: Some("connection_cost"),
 };
 

@@ -10,6 +10,10 @@ use crate::point::PointWorkload;
 use crate::statement::Bind;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use kurabe_core::metric::{
+    Better, MEMORY, MEMORY_ADDED, MEMORY_EACH, Metric, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source,
+    THREADS, THREADS_ADDED, THROUGHPUT, Unit,
+};
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -51,8 +55,34 @@ static INFO: ExperimentInfo = ExperimentInfo {
         requests: 10_000,
         writes: false,
     }],
+    metrics: &[
+        Metric::new(
+            "memory per connection",
+            Unit::Bytes,
+            Better::Lower,
+            "what each further connection adds: the slope of added over connections, so that what came once does not count",
+        )
+        .primary()
+        .from(Source::Slope(MEMORY_ADDED.name)),
+        Metric::new("processes per connection", Unit::Count, Better::Neither, "the slope of processes added")
+            .primary()
+            .from(Source::Slope(PROCESSES_ADDED.name)),
+        Metric::new("threads per connection", Unit::Count, Better::Neither, "the slope of threads added")
+            .primary()
+            .from(Source::Slope(THREADS_ADDED.name)),
+        MEMORY,
+        MEMORY_ADDED,
+        MEMORY_EACH,
+        PRIVATE_EACH,
+        PROCESSES,
+        PROCESSES_ADDED,
+        THREADS,
+        THREADS_ADDED,
+        // Cells differ in their clients, so that their throughput answers nothing.
+        THROUGHPUT.secondary(),
+    ],
     chart_axis: "connections",
-    answer: Answer::Slope,
+    answer: Answer::Metrics,
     published: None,
 };
 

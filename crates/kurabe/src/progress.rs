@@ -121,6 +121,7 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
                 _ if axis.default.len() == 1 && axis.default[0] == text => None,
                 kurabe_core::axis::AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
                 kurabe_core::axis::AxisKind::Percent { .. }
+                | kurabe_core::axis::AxisKind::Decimal { .. }
                 | kurabe_core::axis::AxisKind::CountOr { .. }
                 | kurabe_core::axis::AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),
                 kurabe_core::axis::AxisKind::Choice(_) if axis.default.len() == 1 => {

@@ -73,10 +73,10 @@ impl Wish {
 }
 
 impl Opened {
-    /// The caches in front of one target: a throwaway server for each room, or the one that there is as it is.
+    /// The caches in front of one target: a throwaway server for each size, or the one that there is as it is.
     fn caches(&mut self, url: &TargetUrl, wish: &Wish, output: &Output) -> Result<Vec<Cache>> {
         let throwaway = url.scheme == UP;
-        // How much room another's cache has is not ours to choose, and one of ours was not there before.
+        // The size of another's cache is not ours to choose, and one of ours was not there before.
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {

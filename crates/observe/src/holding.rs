@@ -4,6 +4,9 @@ use crate::process::{Pid, numbers, value};
 use kurabe_core::observation::Holding;
 use std::fs;
 
+/// No such process.
+const ESRCH: i32 = 3;
+
 /// Adds up what these processes hold. `smaps_rollup` divides each shared page among the processes that have it, so that a
 /// server of many processes is not counted many times over (`proc_pid_smaps(5)`). Pages of files, programs and libraries
 /// most of all, are left out: they are shared with processes that are none of the server's, and its part of them would
@@ -17,7 +20,8 @@ pub(crate) fn of(family: &[Pid]) -> Result<Holding, String> {
         let number = pid.number;
         let text = match fs::read_to_string(format!("/proc/{number}/smaps_rollup")) {
             Ok(text) => text,
-            Err(_) if !pid.lives() => continue,
+            // A process that has ended and was not waited for yet has no memory either.
+            Err(error) if !pid.lives() || error.raw_os_error() == Some(ESRCH) => continue,
             Err(error) => {
                 return Err(format!("the memory of its processes may not be read here ({error})"));
             }

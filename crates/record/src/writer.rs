@@ -205,7 +205,7 @@ mod tests {
             exhausted: None,
             around_ns: 0,
             observed: None,
-            figures: Vec::new(),
+            metrics: Vec::new(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,

@@ -4,6 +4,7 @@ use crate::comparison::compare;
 use crate::figures::figures;
 use crate::findings::{self, Context};
 use crate::labels::Labels;
+use crate::metrics;
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
@@ -19,15 +20,19 @@ use std::collections::BTreeSet;
 pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let header = &run.header;
     let info = info.filter(|info| info.name == header.spec.experiment);
-    let labels = Labels::of(run, info);
+    let mut labels = Labels::of(run, info);
     let targets: Vec<TargetSummary> = header.targets.iter().map(target).collect();
-    let cells = figures(run);
-    let noise = Noise::of(&cells, header.spec.seed);
+    let metrics = metrics::all(run, info);
+    let mut cells = figures(run, &metrics);
+    metrics::derive(&metrics, &labels, &mut cells, header.spec.seed);
+    labels.metrics = metrics;
+    labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
+    let noise = Noise::of(&labels, &cells, header.spec.seed);
     let rule = Rule::of(run);
     // A comparison between two planned analyses would be one that nothing was spent for.
     let (verdicts, comparisons) = match rule.next() {
         None => compare(&labels, &cells, &noise, &rule, header.spec.seed),
-        Some(_) => (Vec::new(), 0),
+        Some(_) => (Vec::new(), [0; 2]),
     };
     let measured = run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Measured(_)));
     let rounds = measured.map(|trial| trial.round).collect::<BTreeSet<_>>().len() as u32;
@@ -59,7 +64,9 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         rounds,
         noise_floor: noise.largest(),
         findings,
-        comparisons,
+        comparisons: comparisons[0],
+        further_comparisons: comparisons[1],
+        metrics: labels.metrics.clone(),
         verdicts,
         targets,
         cells,

@@ -53,6 +53,7 @@ impl Anonymiser {
         let header = &mut hidden.header;
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
+        header.cautions.clear();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();

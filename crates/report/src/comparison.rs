@@ -8,10 +8,13 @@
 
 use crate::finding::{Limit, Pair, Why};
 use crate::labels::Labels;
+use crate::metrics::Rounds;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, Status, Verdict, VerdictResult};
+use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::load::Load;
+use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_stats::settle::{further_rounds, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
@@ -19,9 +22,12 @@ use std::collections::BTreeMap;
 /// The name of what two targets differ in.
 pub(crate) const TARGET: &str = "target";
 
-/// The rates of two cells in the rounds in which both were measured, in the order of the rounds.
-pub(crate) fn paired(a: &CellFigures, b: &CellFigures) -> (Vec<f64>, Vec<f64>) {
-    a.by_round.iter().filter_map(|(round, rate)| Some((*rate, *b.by_round.get(round)?))).unzip()
+/// What two cells have of a metric in the rounds in which both were measured, in their order; higher is better.
+pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo) -> (Vec<f64>, Vec<f64>) {
+    let rounds = |cell: &CellFigures| cell.metric(&metric.name).map(|found| found.by_round.clone());
+    let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
+    let both = a.iter().filter_map(|(round, value)| Some((*value, *b.get(round)?)));
+    both.map(|(a, b)| (metric.goodness(a), metric.goodness(b))).unzip()
 }
 
 /// Which sides of two servers' figures are not exact: why the pair may not be compared, whatever the rounds show.
@@ -41,14 +47,19 @@ pub(crate) fn not_comparable(cells: [&CellFigures; 2], sides: [&str; 2]) -> Opti
 /// What remains of a result where a client was full: a side whose figure is a lower bound may win, and by at least the
 /// ratio; it cannot lose, nor be equal. Gives the result, why it is no other, and whether the winner's figure is the least.
 pub(crate) fn bounded(
+    metric: &MetricInfo,
     result: VerdictResult,
     cells: [&CellFigures; 2],
     sides: [&str; 2],
 ) -> (VerdictResult, Option<Why>, bool) {
+    // What is neither a rate nor a time does not depend on how full the client was.
+    if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
+        return (result, None, false);
+    }
     let full = cells.map(CellFigures::is_lower_bound);
     let (holds, least) = match result {
-        VerdictResult::Faster => (!full[1], full[0]),
-        VerdictResult::Slower => (!full[0], full[1]),
+        VerdictResult::Better => (!full[1], full[0]),
+        VerdictResult::Worse => (!full[0], full[1]),
         _ => (!full[0] && !full[1], false),
     };
     if holds {
@@ -61,52 +72,91 @@ pub(crate) fn bounded(
 /// What a ratio shows, held against the noise floor and the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> VerdictResult {
     match judge(ratio, floor, Direction::HigherIsBetter) {
-        kurabe_stats::Verdict::Faster => VerdictResult::Faster,
-        kurabe_stats::Verdict::Slower => VerdictResult::Slower,
+        kurabe_stats::Verdict::Faster => VerdictResult::Better,
+        kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
         _ => VerdictResult::Inconclusive,
     }
 }
 
-/// All comparisons of a run, and how many of them have figures.
+/// All comparisons of a run, those of primary metrics first; and how many of these and of the others have figures.
 pub(crate) fn compare(
     labels: &Labels,
     cells: &[CellFigures],
     noise: &Noise,
     rule: &Rule,
     seed: u64,
-) -> (Vec<Verdict>, u32) {
+) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.baseline_repeat);
     let index: BTreeMap<(usize, &Cell, &str), &CellFigures> =
         originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
-    let found: Vec<_> = plan(labels)
-        .into_iter()
-        .map(|pair| {
+    let pairs = plan(labels);
+    let mut found: Vec<_> = Vec::new();
+    for pair in &pairs {
+        for metric in &labels.metrics {
+            // Of a metric that the baseline has not, the first level that has it takes its place.
+            let has = |level: &AxisValue| {
+                let reference = pair.against(labels, level)?;
+                let cell = ok(find(&reference.b, &pair.operation))?;
+                cell.metric(&metric.name).map(|_| reference)
+            };
+            let levels = pair.axis.map_or(&[][..], |axis| &labels.axes[axis].values);
+            let instead = levels.iter().filter(|_| !metric.is_speed()).find_map(has);
+            let pair = instead.unwrap_or_else(|| pair.clone());
             let sides = [find(&pair.a, &pair.operation), find(&pair.b, &pair.operation)];
-            (pair, sides)
-        })
-        .collect();
-    let comparable = |sides: &[Option<&CellFigures>; 2]| match sides.map(ok) {
-        [Some(a), Some(b)] => !paired(a, b).0.is_empty(),
+            if pair.a != pair.b && is_compared(metric, &pair, sides) {
+                found.push((metric, pair, sides));
+            }
+        }
+    }
+    found.sort_by_key(|(metric, ..)| !metric.primary);
+    let comparable = |metric: &MetricInfo, sides: &[Option<&CellFigures>; 2]| match sides.map(ok) {
+        [Some(a), Some(b)] => !paired(a, b, metric).0.is_empty(),
         _ => false,
     };
-    let count = found.iter().filter(|(_, sides)| comparable(sides)).count() as u32;
-    let settings = IntervalSettings::new(seed).for_comparisons(count.max(1));
-    let judged = found.into_iter().enumerate().map(|(n, (pair, sides))| {
-        let settings = IntervalSettings { seed: mix(seed, n as u64), ..settings };
-        judge_pair(labels, pair, sides, (noise, rule), &settings)
+    // The intervals of primary metrics hold together, and those of the others do: who asks of many metrics pays for it there.
+    let count = [true, false].map(|primary| {
+        let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
+        these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
+    });
+    let judged = found.into_iter().enumerate().map(|(n, (metric, pair, sides))| {
+        let settings = IntervalSettings::new(mix(seed, n as u64));
+        let settings = settings.for_comparisons(count[usize::from(!metric.primary)].max(1));
+        judge_pair(labels, (metric, pair), sides, (noise, rule), &settings)
     });
     (judged.collect(), count)
 }
 
+/// Whether a pair is compared by a metric: always by what its loop is compared by; by others where both sides have them.
+fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellFigures>; 2]) -> bool {
+    if metric.is_speed() {
+        return metric.name == speed(Load::of(&pair.a.1)).name;
+    }
+    let once = metric.source == Source::Trial || pair.is_first;
+    let has = |side: Option<&CellFigures>| ok(side).is_some_and(|cell| cell.metric(&metric.name).is_some());
+    metric.better != Better::Neither && once && sides.into_iter().all(has)
+}
+
+#[derive(Clone)]
 struct Planned {
     axis: Option<usize>,
     operation: String,
     x: Option<AxisValue>,
+    /// Whether it is the first value of the chart axis.
+    is_first: bool,
     a: (usize, Cell),
     b: (usize, Cell),
+}
+
+impl Planned {
+    /// The same side `a` against another level of the axis.
+    fn against(&self, labels: &Labels, level: &AxisValue) -> Option<Self> {
+        let mut axes = self.b.1.values().clone();
+        axes.insert(labels.axes[self.axis?].name.clone(), level.clone());
+        Some(Self { b: (self.b.0, Cell::new(axes)), ..self.clone() })
+    }
 }
 
 fn plan(labels: &Labels) -> Vec<Planned> {
@@ -118,13 +168,14 @@ fn plan(labels: &Labels) -> Vec<Planned> {
     };
     let mut planned = Vec::new();
     for operation in &labels.operations {
-        for x in &xs {
+        for (n, x) in xs.iter().enumerate() {
             let mut common = baseline.clone();
             if let (Some(axis), Some(x)) = (labels.chart_axis(), x) {
                 common.insert(axis.name.clone(), x.clone());
             }
             let mut push = |axis, a, b| {
-                planned.push(Planned { axis, operation: operation.name.clone(), x: x.clone(), a, b });
+                let (operation, is_first) = (operation.name.clone(), n == 0);
+                planned.push(Planned { axis, operation, x: x.clone(), is_first, a, b });
             };
             for target in 0..labels.targets.len() {
                 for (position, axis) in labels.axes.iter().enumerate() {
@@ -152,7 +203,7 @@ fn plan(labels: &Labels) -> Vec<Planned> {
 
 fn judge_pair(
     labels: &Labels,
-    planned: Planned,
+    (metric, planned): (&MetricInfo, Planned),
     cells: [Option<&CellFigures>; 2],
     (noise, rule): (&Noise, &Rule),
     once: &IntervalSettings,
@@ -160,6 +211,11 @@ fn judge_pair(
     let targets = [planned.a.0, planned.b.0];
     let name = |target: usize| labels.names[target].clone();
     let mut at = planned.b.1.values().clone();
+    // What is made of all values of the chart axis is at none of them.
+    let chart = labels.chart_axis().filter(|_| metric.source != Source::Trial);
+    if let Some(axis) = chart {
+        at.remove(&axis.name);
+    }
     let [a, b] = match planned.axis.map(|axis| &labels.axes[axis]) {
         Some(axis) => {
             at.remove(&axis.name);
@@ -167,16 +223,16 @@ fn judge_pair(
         }
         None => targets.map(name),
     };
-    let noise_floor = noise.floor(&targets, &planned.operation);
-    let metric = crate::figures::metric_of(&planned.a.1);
+    let noise_floor = noise.floor(&targets, &planned.operation, metric);
     let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
     let limit = |cell: &CellFigures| {
         let found = cell.attribution.as_ref()?;
         Some(Limit { bottleneck: found.bottleneck, confidence: found.confidence })
     };
     let mut verdict = Verdict {
-        operation: planned.operation,
-        pair: Pair { metric, axis, a, b },
+        operation: planned.operation.clone(),
+        pair: Pair { metric: metric.name.clone(), axis, a, b },
+        primary: metric.primary,
         target: planned.axis.map(|_| name(targets[0])),
         at: Cell::new(at),
         result: VerdictResult::NotComparable,
@@ -191,8 +247,8 @@ fn judge_pair(
         conclusive: true,
         further_rounds: None,
         lower_bound: false,
-        x: planned.x,
-        limits: cells.map(|cell| cell.and_then(limit)),
+        x: planned.x.clone().filter(|_| chart.is_none()),
+        limits: cells.map(|cell| cell.filter(|_| metric.is_speed()).and_then(limit)),
     };
     let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
     let sides = [sides[0].as_str(), sides[1].as_str()];
@@ -200,20 +256,20 @@ fn judge_pair(
         verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_figures(side, cell));
         return verdict;
     };
-    let (subject, other) = paired(a, b);
+    let (subject, other) = paired(a, b, metric);
     verdict.rounds = subject.len() as u32;
     if let Some(why) = not_comparable([a, b], sides) {
         verdict.why = Some(why);
         return verdict;
     }
     let Ok(ratio) = PairedRatio::of(&subject, &other, &rule.settings(*once)) else {
-        verdict.why = Some(Why::NoCommonRound);
+        verdict.why = Some(if subject.is_empty() { Why::NoCommonRound } else { Why::NotPositive });
         return verdict;
     };
     let floor = noise_floor.unwrap_or(0.0);
     verdict.result = result_of(&ratio, floor, rule.margin);
     if verdict.target.is_none() {
-        (verdict.result, verdict.why, verdict.lower_bound) = bounded(verdict.result, [a, b], sides);
+        (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
     }
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if !verdict.conclusive {

@@ -3,89 +3,121 @@
 //!
 //! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is all rounds together, as `--format ab` prints it.
 
-use crate::summary::{CellFigures, Status, Summary};
-use kurabe_core::figure::Unit;
+use crate::attribution::Attribution;
+use crate::summary::{CellFigures, EngineFigure, MetricFigures, MetricInfo, Summary};
+use csv::{Terminator, WriterBuilder};
+use kurabe_core::metric::Unit;
 use kurabe_core::witness::Meter;
-use std::fmt::Write as _;
+
+/// A column: its name, and what stands in it.
+type Column = (&'static str, fn(&Summary, &CellFigures) -> String);
 
 /// The columns behind the axes.
-const FIGURES: &[&str] = &[
-    "operation",
-    "status",
-    "reason",
-    "baseline_repeat",
-    "rounds",
-    "ops_per_second",
-    "ops_per_second_low",
-    "ops_per_second_high",
-    "ops_per_second_pooled",
-    "latency_p50_us",
-    "latency_p90_us",
-    "latency_p99_us",
-    "latency_p999_us",
-    "latency_max_us",
-    "client_cpu_us_per_op",
-    "verify_ns_per_op",
-    "overhead_ns_per_op",
-    "verified",
-    "answers_compared",
-    "writes_acknowledged",
-    "writes_counted",
-    "records_read_back",
-    "mismatches",
-    "failed_operations",
-    "retries",
-    "stored_bytes",
-    "durability",
-    "bottleneck",
-    "publishing",
-    "due_per_second",
-    "response_p50_us",
-    "response_p99_us",
-    "response_p999_us",
-    "response_max_us",
-    "dispatch_lag_p99_us",
-    "backlog",
-    "dropped",
-    "bottleneck_confidence",
-    "bottleneck_evidence",
-    "disturbed",
-    "log_bytes_per_op",
-    "binlog_bytes_per_op",
-    "file_bytes_per_op",
-    "lock_waits",
-    "server_cpu_us_per_op",
+const COLUMNS: &[Column] = &[
+    ("operation", |_, cell| cell.operation.clone()),
+    ("status", |_, cell| cell.status.word().to_owned()),
+    ("reason", |_, cell| cell.reason.clone().unwrap_or_default()),
+    ("baseline_repeat", |_, cell| cell.baseline_repeat.to_string()),
+    ("rounds", |_, cell| cell.rounds.to_string()),
+    ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.median))),
+    ("ops_per_second_low", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.low))),
+    ("ops_per_second_high", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.high))),
+    ("ops_per_second_pooled", |_, cell| number(cell.totals.as_ref().map(|totals| totals.pooled()))),
+    ("latency_p50_us", |_, cell| number(cell.latency_us.map(|times| times.p50))),
+    ("latency_p90_us", |_, cell| number(cell.latency_us.map(|times| times.p90))),
+    ("latency_p99_us", |_, cell| number(cell.latency_us.map(|times| times.p99))),
+    ("latency_p999_us", |_, cell| number(cell.latency_us.map(|times| times.p999))),
+    ("latency_max_us", |_, cell| number(cell.latency_us.map(|times| times.max))),
+    ("client_cpu_us_per_op", |_, cell| number(cell.client_cpu_us_per_op)),
+    ("verify_ns_per_op", |_, cell| number(cell.verify_ns_per_op)),
+    ("overhead_ns_per_op", |_, cell| number(cell.overhead_ns_per_op)),
+    ("verified", |_, cell| cell.verified.proven.map_or_else(String::new, |all| all.how().name().to_owned())),
+    ("answers_compared", |_, cell| whole(cell.verified.proven.map(|all| all.answers))),
+    ("writes_acknowledged", |_, cell| whole(cell.verified.proven.map(|all| all.writes))),
+    ("writes_counted", |_, cell| whole(cell.verified.proven.map(|all| all.counted))),
+    ("records_read_back", |_, cell| whole(cell.verified.proven.map(|all| all.read_back))),
+    ("mismatches", |_, cell| cell.verified.mismatches.to_string()),
+    ("failed_operations", |_, cell| cell.failed_operations.to_string()),
+    ("retries", |_, cell| cell.retries.to_string()),
+    ("stored_bytes", |_, cell| whole(cell.stored_bytes)),
+    ("durability", |_, cell| cell.durability.map_or_else(String::new, |class| class.name().to_owned())),
+    ("bottleneck", |_, cell| attributed(cell, |found| found.bottleneck.name().to_owned())),
+    ("publishing", publishing),
+    ("due_per_second", |_, cell| number(cell.open_loop.map(|open| open.due_per_second))),
+    ("response_p50_us", |_, cell| number(cell.open_loop.map(|open| open.response_us.p50))),
+    ("response_p99_us", |_, cell| number(cell.open_loop.map(|open| open.response_us.p99))),
+    ("response_p999_us", |_, cell| number(cell.open_loop.map(|open| open.response_us.p999))),
+    ("response_max_us", |_, cell| number(cell.open_loop.map(|open| open.response_us.max))),
+    ("dispatch_lag_p99_us", |_, cell| number(cell.open_loop.and_then(|open| open.dispatch_lag_p99_us))),
+    ("backlog", |_, cell| whole(cell.open_loop.map(|open| open.backlog))),
+    ("dropped", |_, cell| whole(cell.open_loop.map(|open| open.dropped))),
+    ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name().to_owned())),
+    ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
+    ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
+    ("log_bytes_per_op", |_, cell| number(counter(cell, Meter::LogBytes).map(|one| one.per_operation))),
+    ("binlog_bytes_per_op", |_, cell| number(counter(cell, Meter::BinlogBytes).map(|one| one.per_operation))),
+    ("file_bytes_per_op", |_, cell| number(counter(cell, Meter::FileBytes).map(|one| one.per_operation))),
+    ("lock_waits", |_, cell| whole(counter(cell, Meter::LockWaits).map(|one| one.total))),
+    ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),
 ];
 
 /// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
 pub fn render(summary: &Summary) -> String {
     let axes: Vec<&str> = summary.labels.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let mut text = String::new();
-    let mut head = vec!["run", "target", "engine", "version"];
-    head.extend(&axes);
-    head.extend(FIGURES);
-    let metrics = metrics(summary);
-    let metric_heads = metrics.iter().map(|(name, unit)| format!("{} ({})", name, unit_name(*unit)));
-    line(&mut text, head.iter().map(|name| (*name).to_owned()).chain(metric_heads));
+    // What is a rate stands in the columns before.
+    let metrics: Vec<&MetricInfo> =
+        summary.metrics.iter().filter(|metric| metric.unit != Unit::PerSecond).collect();
+    let names = ["run", "target", "engine", "version"].into_iter().chain(axes.iter().copied());
+    let names = names.chain(COLUMNS.iter().map(|(name, _)| *name)).map(str::to_owned);
+    let metric_names = metrics.iter().flat_map(|metric| {
+        ["", " low", " high"].map(|end| format!("{}{end} ({})", metric.name, unit_name(metric.unit)))
+    });
+    let mut lines = vec![names.chain(metric_names).collect::<Vec<String>>()];
     for cell in &summary.cells {
-        let value = |(name, _): &(&str, Unit)| {
-            let figure = cell.figures.iter().find(|figure| figure.name == **name);
-            figure.map_or_else(String::new, |figure| format!("{:.6}", figure.value))
-        };
-        line(&mut text, row(summary, cell, &axes).into_iter().chain(metrics.iter().map(value)));
+        let place = [&summary.run, &cell.target, &cell.engine, &cell.version].map(String::clone);
+        let values =
+            axes.iter().map(|axis| cell.axes.get(axis).map_or_else(String::new, ToString::to_string));
+        let columns = COLUMNS.iter().map(|(_, show)| show(summary, cell));
+        let metrics = metrics.iter().flat_map(|metric| {
+            let exact = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
+            let found = cell.metric(&metric.name).map(MetricFigures::interval);
+            found.map_or_else(Default::default, |found| [Some(found.value), found.low, found.high].map(exact))
+        });
+        lines.push(place.into_iter().chain(values).chain(columns).chain(metrics).collect());
     }
-    text
+    written(&lines)
 }
 
-/// The experiment's own metrics that some cell has: a column each, the last ones.
-fn metrics(summary: &Summary) -> Vec<(&str, Unit)> {
-    let mut all: Vec<(&str, Unit)> = Vec::new();
-    for figure in summary.cells.iter().flat_map(|cell| &cell.figures) {
-        if !all.iter().any(|(name, _)| *name == figure.name) {
-            all.push((&figure.name, figure.unit));
-        }
+/// Lines as RFC 4180 writes them.
+fn written(lines: &[Vec<String>]) -> String {
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    for line in lines {
+        // Writing to memory cannot fail, and all lines have as many fields.
+        let _ = writer.write_record(line.iter().map(|field| no_formula(field)));
     }
-    all
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// What a spreadsheet would take for a formula gets an apostrophe in front.
+fn no_formula(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err();
+    if formula { format!("'{field}") } else { field.to_owned() }
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.3}"))
+}
+
+fn whole(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn attributed(cell: &CellFigures, show: fn(&Attribution) -> String) -> String {
+    cell.attribution.as_ref().map_or_else(String::new, show)
+}
+
+fn counter(cell: &CellFigures, what: Meter) -> Option<&EngineFigure> {
+    cell.counters.iter().find(|counter| counter.what == what)
 }
 
 fn unit_name(unit: Unit) -> &'static str {
@@ -94,84 +126,8 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Bytes => "bytes",
         Unit::Count => "count",
         Unit::Share => "share",
+        Unit::PerSecond => "per second",
     }
-}
-
-fn row(summary: &Summary, cell: &CellFigures, axes: &[&str]) -> Vec<String> {
-    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
-    let status = match cell.status {
-        Status::Ok => "ok",
-        Status::Failed => "failed",
-        Status::Unavailable => "unavailable",
-    };
-    let mut row = vec![summary.run.clone(), cell.target.clone(), cell.engine.clone(), cell.version.clone()];
-    row.extend(axes.iter().map(|axis| cell.axes.get(axis).map_or_else(String::new, ToString::to_string)));
-    row.extend([
-        cell.operation.clone(),
-        status.to_owned(),
-        cell.reason.clone().unwrap_or_default(),
-        cell.baseline_repeat.to_string(),
-        cell.rounds.to_string(),
-        number(cell.ops_per_second.map(|rate| rate.median)),
-        number(cell.ops_per_second.and_then(|rate| rate.low)),
-        number(cell.ops_per_second.and_then(|rate| rate.high)),
-        number(cell.totals.as_ref().map(|totals| totals.pooled())),
-    ]);
-    let latency = cell.latency_us;
-    row.extend([
-        number(latency.map(|l| l.p50)),
-        number(latency.map(|l| l.p90)),
-        number(latency.map(|l| l.p99)),
-        number(latency.map(|l| l.p999)),
-        number(latency.map(|l| l.max)),
-    ]);
-    row.extend([
-        number(cell.client_cpu_us_per_op),
-        number(cell.verify_ns_per_op),
-        number(cell.overhead_ns_per_op),
-    ]);
-    row.extend(verified(cell));
-    row.extend([
-        cell.verified.mismatches.to_string(),
-        cell.failed_operations.to_string(),
-        cell.retries.to_string(),
-        cell.stored_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
-        cell.durability.map_or_else(String::new, |class| class.name().to_owned()),
-        cell.attribution.as_ref().map_or_else(String::new, |found| found.bottleneck.name().to_owned()),
-        publishing(summary, cell),
-    ]);
-    let open = cell.open_loop;
-    let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    row.extend([
-        number(open.map(|open| open.due_per_second)),
-        number(open.map(|open| open.response_us.p50)),
-        number(open.map(|open| open.response_us.p99)),
-        number(open.map(|open| open.response_us.p999)),
-        number(open.map(|open| open.response_us.max)),
-        number(open.and_then(|open| open.dispatch_lag_p99_us)),
-        whole(open.map(|open| open.backlog)),
-        whole(open.map(|open| open.dropped)),
-    ]);
-    let attribution = cell.attribution.as_ref();
-    row.extend([
-        attribution.map_or_else(String::new, |attribution| attribution.confidence.name().to_owned()),
-        attribution.map_or_else(String::new, |attribution| attribution.evidence.clone()),
-        attribution.and_then(|attribution| attribution.disturbed.clone()).unwrap_or_default(),
-    ]);
-    let counter = |what: Meter| cell.counters.iter().find(|counter| counter.what == what);
-    let each = [Meter::LogBytes, Meter::BinlogBytes, Meter::FileBytes];
-    row.extend(each.map(|what| number(counter(what).map(|counter| counter.per_operation))));
-    row.push(whole(counter(Meter::LockWaits).map(|counter| counter.total)));
-    row.push(number(cell.server_cpu_us_per_op));
-    row
-}
-
-/// How the cell was verified, and the numbers behind that.
-fn verified(cell: &CellFigures) -> [String; 5] {
-    let Some(proven) = cell.verified.proven else { return Default::default() };
-    let numbers = [proven.answers, proven.writes, proven.counted, proven.read_back].map(|n| n.to_string());
-    let [answers, writes, counted, read_back] = numbers;
-    [proven.how().name().to_owned(), answers, writes, counted, read_back]
 }
 
 /// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop
@@ -183,59 +139,15 @@ fn publishing(summary: &Summary, cell: &CellFigures) -> String {
     })
 }
 
-fn line(text: &mut String, fields: impl Iterator<Item = String>) {
-    for (n, field) in fields.enumerate() {
-        let _ = write!(text, "{}{}", if n > 0 { "," } else { "" }, quoted(&field));
-    }
-    text.push_str("\r\n");
-}
-
-/// A field as RFC 4180 writes it: quoted where it holds a quote, a comma or a line's end. What a spreadsheet would take
-/// for a formula gets an apostrophe in front.
-fn quoted(field: &str) -> String {
-    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err();
-    let field = if formula { format!("'{field}") } else { field.to_owned() };
-    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    /// Reads one line as RFC 4180 does.
-    fn parse(text: &str) -> Vec<String> {
-        let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
-        let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match letter {
-                '"' if inside && letters.peek() == Some(&'"') => field.extend(letters.next()),
-                '"' => inside = !inside,
-                ',' if !inside => fields.push(std::mem::take(&mut field)),
-                '\r' if !inside => break,
-                other => field.push(other),
-            }
-        }
-        fields.push(field);
-        fields
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_survives_quoting(fields in prop::collection::vec("[ -~äµ\n\r\",]{0,12}", 1..6)) {
-            let mut text = String::new();
-            line(&mut text, fields.iter().cloned());
-            let found = parse(&text);
-            prop_assert_eq!(found.len(), fields.len());
-            for (found, wanted) in found.iter().zip(&fields) {
-                prop_assert_eq!(found.strip_prefix('\'').unwrap_or(found), wanted.strip_prefix('\'').unwrap_or(wanted));
-            }
-        }
-    }
 
     #[test]
-    fn a_formula_stays_text() {
-        assert_eq!(quoted("=1+1"), "'=1+1");
-        assert_eq!(quoted("-1.5"), "-1.5");
+    fn formula_stays_text_and_markup_is_quoted() {
+        assert_eq!(no_formula("=1+1"), "'=1+1");
+        assert_eq!(no_formula("-1.5"), "-1.5");
+        let fields = ["a,b", "say \"no\"", "two\nlines"].map(str::to_owned).to_vec();
+        assert_eq!(written(&[fields]), "\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\r\n");
     }
 }

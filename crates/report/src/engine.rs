@@ -3,7 +3,7 @@
 use crate::format::{figure, micros, percent, short_figure};
 use crate::labels::OperationLabels;
 use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
-use crate::table::{Column, Table};
+use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
 use kurabe_core::units;
@@ -151,7 +151,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
     }
     let mut table = places(summary, operation, &rows);
     for (head, spare, show) in shown {
-        add(&mut table, head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
+        table.add(head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
     }
     Some(Titled {
         title: format!("Reported by the server on {}", operation.plural),
@@ -178,10 +178,10 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
     let session = |show: &dyn Fn(&SessionShare) -> String| -> Vec<String> {
         rows.iter().map(|(_, session)| show(session)).collect()
     };
-    add(&mut table, "share", true, 0, session(&|s| percent(s.share)).into_iter());
-    add(&mut table, "doing", false, 0, session(&|s| s.doing.word().to_owned()).into_iter());
-    add(&mut table, "waiting for", false, 0, session(&|s| or_dash(&s.event)).into_iter());
-    add(&mut table, "state", false, 3, session(&|s| or_dash(&s.state)).into_iter());
+    table.add("share", true, 0, session(&|s| percent(s.share)));
+    table.add("doing", false, 0, session(&|s| s.doing.word().to_owned()));
+    table.add("waiting for", false, 0, session(&|s| or_dash(&s.event)));
+    table.add("state", false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
         let mean = |cell: &CellFigures| {
             let used: Vec<f64> = cell
@@ -194,14 +194,13 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
         rows.iter().map(|(cell, _)| mean(cell).map_or_else(dash, figure)).collect()
     };
     let server = cpu(|seen| seen.server_seen().map(|server| server.cpu_ns));
-    add(&mut table, "server CPUs", true, 1, server.into_iter());
-    add(&mut table, "client CPUs", true, 2, cpu(|seen| Some(seen.client.cpu_ns)).into_iter());
-    add(
-        &mut table,
+    table.add("server CPUs", true, 1, server);
+    table.add("client CPUs", true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
+    table.add(
         "statement",
         false,
         4,
-        session(&|s| or_dash(&s.statement.chars().take(70).collect::<String>())).into_iter(),
+        session(&|s| or_dash(&s.statement.chars().take(70).collect::<String>())),
     );
     Some(Titled {
         title: format!("Session samples during {}", operation.plural),
@@ -225,12 +224,12 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigu
         all.iter().map(|(_, used)| show(used)).collect()
     };
     let each = |n: u64, used: &StatementUse| n as f64 / (used.calls as f64).max(1.0);
-    add(&mut table, "calls", true, 0, used(&|s| units::count(s.calls)).into_iter());
-    add(&mut table, "time/call", true, 0, used(&|s| micros(each(s.time_ns, s) / 1e3)).into_iter());
+    table.add("calls", true, 0, used(&|s| units::count(s.calls)));
+    table.add("time/call", true, 0, used(&|s| micros(each(s.time_ns, s) / 1e3)));
     let examined = used(&|s| s.rows_examined.map_or_else(dash, |rows| short_figure(each(rows, s))));
-    add(&mut table, "examined/call", true, 2, examined.into_iter());
-    add(&mut table, "rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))).into_iter());
-    add(&mut table, "statement", false, 0, used(&|s| s.text.chars().take(90).collect()).into_iter());
+    table.add("examined/call", true, 2, examined);
+    table.add("rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))));
+    table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
     Some(Titled {
         title: format!("Statements of {}", operation.plural),
         legend:
@@ -260,34 +259,9 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
 
 /// A table that says which cell each row is of.
 fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Table {
-    let labels = &summary.labels;
-    let mut table = Table {
-        operation: operation.name.clone(),
-        legend: None,
-        means: false,
-        columns: Vec::new(),
-        rows: cells.iter().map(|_| Vec::new()).collect(),
-    };
-    if labels.several_targets() {
-        let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
-        add(&mut table, "target", false, 0, names);
-    }
-    for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
-        let right = axis.kind != crate::labels::Kind::Word;
-        add(&mut table, &axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
-    }
+    let mut table = Table::new(operation.name.clone());
+    table.place(summary, cells);
     table
-}
-
-fn add(table: &mut Table, head: &str, right: bool, spare: u8, cells: impl Iterator<Item = String>) {
-    table.columns.push(Column { head: head.to_owned(), right, spare });
-    for (row, cell) in table.rows.iter_mut().zip(cells) {
-        row.push(cell);
-    }
-}
-
-fn dash() -> String {
-    "–".to_owned()
 }
 
 fn or_dash(text: &str) -> String {

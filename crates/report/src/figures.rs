@@ -2,22 +2,22 @@
 
 use crate::attribution;
 use crate::engine;
-use crate::finding::Metric;
+use crate::finding::Interval;
+use crate::metrics;
 use crate::proof;
 use crate::steady;
-use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Totals, Verified};
-use kurabe_core::axis::Cell;
+use crate::summary::{CellFigures, Latency, MetricInfo, OpenFigures, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
-use kurabe_core::figure::Figure;
 use kurabe_core::load::Load;
+use kurabe_core::metric::speed;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
 use kurabe_core::verification::Verification;
-use kurabe_stats::{Histogram, IntervalSettings, interval_of_median, mix};
+use kurabe_stats::{Histogram, IntervalSettings, mix};
 use std::collections::BTreeMap;
 
 /// All cells × operations of a run, in the order of the header and of the spec.
-pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
+pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellFigures> {
     let operations = &run.header.spec.operations;
     let trials = latest(run);
     let none = BTreeMap::new();
@@ -26,14 +26,14 @@ pub(crate) fn figures(run: &Run) -> Vec<CellFigures> {
         for operation in operations {
             let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
             let seed = mix(run.header.spec.seed, all.len() as u64);
-            all.push(of_cell(run, cell, operation, rounds, seed));
+            all.push(of_cell(run, metrics, (cell, operation), rounds, seed));
         }
     }
     all
 }
 
 /// Trials by cell and operation, and by round: the last record of each, whatever it shows; an earlier one was disturbed.
-pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
+fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
     let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
     for trial in &run.trials {
         trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
@@ -41,25 +41,10 @@ pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialR
     trials
 }
 
-/// The position in the header of each element of [`figures`].
-pub(crate) fn indices(run: &Run) -> impl Iterator<Item = usize> {
-    let operations = run.header.spec.operations.len();
-    (0..run.header.cells.len()).flat_map(move |cell| std::iter::repeat_n(cell, operations))
-}
-
-/// What verdicts compare of a cell.
-pub(crate) fn metric_of(axes: &Cell) -> Metric {
-    match Load::of(axes) {
-        Load::Closed => Metric::Throughput,
-        Load::Open(_) => Metric::ResponseP99,
-        Load::Highest => Metric::HighestRate,
-    }
-}
-
 fn of_cell(
     run: &Run,
-    cell: &CellRecord,
-    operation: &str,
+    metrics: &[MetricInfo],
+    (cell, operation): (&CellRecord, &str),
     rounds: &BTreeMap<u32, &TrialRecord>,
     seed: u64,
 ) -> CellFigures {
@@ -85,7 +70,7 @@ fn of_cell(
         failed_operations: 0,
         retries: 0,
         durability: facts.and_then(|facts| facts.durability),
-        figures: Vec::new(),
+        metrics: Vec::new(),
         attribution: None,
         observed: Vec::new(),
         counters: Vec::new(),
@@ -94,8 +79,7 @@ fn of_cell(
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
-        metric: metric_of(&cell.axes),
-        by_round: BTreeMap::new(),
+        metric: speed(Load::of(&cell.axes)).name,
         target_index: cell.target,
         totals: None,
     };
@@ -119,10 +103,11 @@ fn of_cell(
             Some("not measured: the run ended before its first round reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        fill(&mut figures, &counted(&measured), seed);
+        let counted = counted(&measured);
+        fill(&mut figures, &counted, seed);
         // Interleaved trials are not observed; the one before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
-        figures.figures = named(&measured);
+        figures.metrics = metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, seed);
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
@@ -176,20 +161,10 @@ fn failure(
 }
 
 fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
-    // A rate that was given says nothing of the database: how soon it answers does.
-    let given = figures.metric == Metric::ResponseP99;
-    let quickness = |m: &Measurement| match m.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
-        Some(p99) if given => 1e9 / (p99 as f64).max(1.0),
-        _ => m.ops_per_second(),
-    };
-    figures.by_round = measured.iter().map(|(round, m)| (*round, quickness(m))).collect();
     figures.rounds = measured.len() as u32;
     let rates: Vec<f64> = measured.values().map(|m| m.ops_per_second()).collect();
-    if let Ok(estimate) = interval_of_median(&rates, &IntervalSettings::new(seed)) {
-        let ends = (estimate.rounds > 1).then_some((estimate.low, estimate.high));
-        figures.ops_per_second =
-            Some(Rate { median: estimate.value, low: ends.map(|e| e.0), high: ends.map(|e| e.1) });
-    }
+    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::new(seed))
+        .map(|Interval { value, low, high }| Rate { median: value, low, high });
     let mut service = Histogram::new();
     let (mut cpu_ns, mut completed, mut verify_ns) = (0.0, 0.0, 0.0);
     for measurement in measured.values() {
@@ -223,23 +198,6 @@ fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
     let (cpu_ns, completed) =
         seen.fold((0, 0), |(cpu, all), (cpu_ns, completed)| (cpu + cpu_ns, all + completed));
     (completed > 0).then(|| cpu_ns as f64 / 1e3 / completed as f64)
-}
-
-/// Figures by name: the median of the rounds that have them.
-fn named(measured: &BTreeMap<u32, &Measurement>) -> Vec<Figure> {
-    let mut all: Vec<(&Figure, Vec<f64>)> = Vec::new();
-    for figure in measured.values().flat_map(|measurement| &measurement.figures) {
-        match all.iter_mut().find(|(known, _)| known.name == figure.name) {
-            Some((_, values)) => values.push(figure.value),
-            None => all.push((figure, vec![figure.value])),
-        }
-    }
-    let median = |(figure, mut values): (&Figure, Vec<f64>)| {
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        Figure::new(&figure.name, figure.unit, f64::midpoint(low, high))
-    };
-    all.into_iter().map(median).collect()
 }
 
 fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenFigures> {

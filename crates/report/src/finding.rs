@@ -3,7 +3,7 @@
 use crate::attribution::{Bottleneck, Confidence};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::figure::Unit;
+use kurabe_core::metric::Unit;
 use kurabe_core::verification::Verification;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,18 +53,6 @@ pub struct Scope {
     pub axes: Cell,
 }
 
-/// What a comparison compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// Transactions per second of a closed loop.
-    Throughput,
-    /// The 99th percentile of response times at a given rate.
-    ResponseP99,
-    /// The highest rate that keeps the objective.
-    HighestRate,
-}
-
 /// Why trials were not interleaved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
@@ -87,8 +75,8 @@ pub enum NotInterleaved {
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Pair {
-    /// What is compared.
-    pub metric: Metric,
+    /// The metric that is compared.
+    pub metric: String,
     /// The axis in which the sides differ, or `target`.
     pub axis: String,
     /// One side: a value of the axis, or a target.
@@ -122,6 +110,14 @@ pub struct Interval {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
+}
+
+impl Interval {
+    /// `12.1k – 12.6k`; a dash without an interval.
+    pub(crate) fn shown(&self, show: &dyn Fn(f64) -> String) -> String {
+        let ends = self.low.zip(self.high);
+        ends.map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+    }
 }
 
 /// What limited the slower side.
@@ -172,6 +168,8 @@ pub enum Why {
     },
     /// They have no round in common.
     NoCommonRound,
+    /// A value is zero or below, of which there is no ratio.
+    NotPositive,
     /// A client was full: the figure is a lower bound of what the server can do.
     ClientBound {
         /// The sides whose client was full.
@@ -214,8 +212,9 @@ pub struct RatePoint {
 pub struct MetricPoint {
     /// The values of the axes that vary.
     pub axes: Cell,
-    /// The median of the rounds.
-    pub value: f64,
+    /// The median of the rounds with its interval.
+    #[serde(flatten)]
+    pub figure: Interval,
 }
 
 /// By how much one target's figures repeat what others published.
@@ -236,6 +235,8 @@ pub struct NoiseFloor {
     pub target: String,
     /// The operation.
     pub operation: String,
+    /// The metric.
+    pub metric: String,
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
 }
@@ -257,10 +258,10 @@ pub struct Overhead {
     reason = "a member is what its name says, its type, or its kind's first lines; the schema describes each"
 )]
 pub enum Finding {
-    /// `a` is faster than `b` at every point of the scope, by the span of all intervals (`a` ÷ `b`, above 1): each comparison was
+    /// `a` is better than `b` at every point of the scope, by the span of all intervals (`a` ÷ `b`, above 1): each comparison was
     /// called. `lower_bound`: `a`'s client was full somewhere, so that the ratio is the least. `limit`: what limited `b`, where that
     /// is the same at every point. `durability`: what acknowledged writes survive, where that differs; `a` first.
-    Faster {
+    Better {
         scope: Scope,
         pair: Pair,
         ratio: Span,
@@ -276,44 +277,32 @@ pub enum Finding {
     Inconclusive { scope: Scope, pair: Pair, comparisons: u32, smallest_detectable: Option<Span> },
     /// The sides are not compared.
     NotComparable { scope: Scope, pair: Pair, comparisons: u32, why: Why },
-    /// The scope's one target is faster than each of the others: each comparison was called. `among`: the class of the targets
+    /// The scope's one target is better than each of the others: each comparison was called. `among`: the class of the targets
     /// that are compared, where only these are.
-    Fastest {
+    Best {
         scope: Scope,
-        metric: Metric,
+        metric: String,
         than: Vec<String>,
         ratio: Span,
         lower_bound: bool,
         among: Option<DurabilityClass>,
         durability: Vec<Promise>,
     },
-    /// Each of the scope's targets is faster than each of the others; which of them is the fastest is not known.
+    /// Each of the scope's targets is better than each of the others; which of them is the best is not known.
     Ahead {
         scope: Scope,
-        metric: Metric,
+        metric: String,
         than: Vec<String>,
         among: Option<DurabilityClass>,
         durability: Vec<Promise>,
     },
-    /// No target is faster than all others; none is faster than the scope's targets.
-    NoFastest { scope: Scope, metric: Metric, among: Option<DurabilityClass> },
+    /// No target is better than all others; none is better than the scope's targets.
+    NoBest { scope: Scope, metric: String, among: Option<DurabilityClass> },
     /// Transactions per second of each target.
     Throughput { scope: Scope, rates: Vec<TargetRate> },
     /// What level `a` of an axis costs, compared with level `b`: the called difference of their times per transaction, negative
     /// where `a` saves time, and the time with `a` ÷ the time with `b`.
     Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Span },
-    /// What each further unit of the chart axis adds: the slope over its values. `memory_bytes`: `None` where it is not told apart
-    /// from noise; `rounds`: the least and the greatest slope of a round. `in_client`: the memory is that of the client, within
-    /// which the database works.
-    Slope {
-        scope: Scope,
-        per: String,
-        memory_bytes: Option<Interval>,
-        rounds: Span,
-        processes: f64,
-        threads: f64,
-        in_client: bool,
-    },
     /// Response times by rate, where the rate was kept up and the generator was in time. `bend`: the first rate at which the p99
     /// is at least twice that of the lowest rate, in every round.
     ResponseTimes { scope: Scope, points: Vec<RatePoint>, bend: Option<u64> },
@@ -322,7 +311,7 @@ pub enum Finding {
     Overloaded { scope: Scope, served_per_second: f64, dropped: u64, from: bool },
     /// The load generator began transactions late (p99): response times (p99) at the scope's rates are invalid.
     GeneratorLate { scope: Scope, lag_us: f64, p99_us: f64 },
-    /// A metric of the experiment: the median of the rounds.
+    /// The values of a primary metric.
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
     /// The run's ratio beside one that others published.
     Published { claim: String, here: Vec<PublishedHere>, ratio: Span, reproduced: bool, otherwise: String },
@@ -349,6 +338,8 @@ pub enum Finding {
     },
     /// Other work used the machine during trials: these cells of those that were observed, and what was seen in one of them.
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
+    /// What was found before the first trial that may make figures wrong.
+    FoundBefore { caution: String },
     /// Planned trials are missing.
     Incomplete { made: u64, planned: u64 },
     /// Disturbed trials were made again.
@@ -395,6 +386,7 @@ pub enum Finding {
         cpus: u64,
         rounds: u32,
         comparisons: u32,
+        further_comparisons: u32,
         slice_ns: Option<u64>,
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
@@ -413,10 +405,10 @@ pub enum Finding {
         class: Option<DurabilityClass>,
         settings: BTreeMap<String, String>,
     },
-    /// A figure changed from the first run to the second: faster ÷ slower, above 1.
-    Changed { scope: Scope, metric: Metric, faster: bool, ratio: Span, lower_bound: bool },
-    /// How the figures of two runs compare.
-    Changes { faster: u32, slower: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
+    /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
+    Changed { scope: Scope, metric: String, better: bool, ratio: Span, lower_bound: bool },
+    /// How the primary metrics of two runs compare.
+    Changes { better: u32, worse: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
     /// Two runs at different times are weaker evidence than one run of both.
     NotInterleaved { noise_floor: Option<f64> },
     /// A target that only one of two runs has.

@@ -1,6 +1,6 @@
 //! Figures and lists as people write them.
 
-use kurabe_core::figure::Unit;
+use kurabe_core::metric::Unit;
 use kurabe_core::units;
 use std::time::Duration;
 
@@ -113,10 +113,12 @@ pub(crate) fn signed_size(bytes: f64) -> String {
 /// A metric's value with its unit.
 pub(crate) fn value_of(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Nanoseconds => micros(value / 1e3),
+        Unit::Nanoseconds if value < 0.0 => format!("−{}", nanos(-value)),
+        Unit::Nanoseconds => nanos(value),
         Unit::Bytes => signed_size(value),
-        Unit::Count => short_figure(value),
-        Unit::Share => format!("{} %", percent_number(value)),
+        Unit::Count | Unit::PerSecond if value < 0.0 => format!("−{}", short_figure(-value)),
+        Unit::Count | Unit::PerSecond => short_figure(value),
+        Unit::Share => format!("{} %", figure(value * 100.0)),
     }
 }
 

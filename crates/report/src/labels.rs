@@ -2,7 +2,7 @@
 
 use crate::finding::Scope;
 use crate::format::{list, plural};
-use crate::summary::CellFigures;
+use crate::summary::{CellFigures, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
@@ -113,6 +113,8 @@ pub(crate) struct Labels {
     pub targets: Vec<String>,
     /// Their names in the run.
     pub names: Vec<String>,
+    /// The metrics that some cell has.
+    pub metrics: Vec<MetricInfo>,
     /// The file of published figures.
     pub published: Option<&'static str>,
     /// What response times must stay under where the highest rate is looked for.
@@ -137,6 +139,7 @@ impl Labels {
             axes,
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
             targets: target_names(&run.header),
+            metrics: Vec::new(),
             published: info.and_then(|info| info.published),
             names: run.header.targets.iter().map(|target| target.name.clone()).collect(),
             objective: units::time(Duration::from_nanos(run.header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS))),
@@ -172,6 +175,10 @@ impl Labels {
 
     pub fn operations_of(&self, names: &[String]) -> String {
         list(&names.iter().map(|name| self.plural(name)).collect::<Vec<_>>())
+    }
+
+    pub fn metric(&self, name: &str) -> Option<&MetricInfo> {
+        self.metrics.iter().find(|metric| metric.name == name)
     }
 
     pub fn axis(&self, name: &str) -> Option<&Axis> {
@@ -285,7 +292,8 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
             let (kind, meanings) = match axis.kind {
                 AxisKind::Size { .. } => (Kind::Size, &[][..]),
                 AxisKind::Count { .. } => (Kind::Count, &[][..]),
-                AxisKind::Percent { .. } => (Kind::Percent, &[][..]),
+                AxisKind::Percent { words, .. } => (Kind::Percent, words),
+                AxisKind::Decimal { .. } => (Kind::Word, &[][..]),
                 AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
             };

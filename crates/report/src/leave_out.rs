@@ -21,6 +21,15 @@ pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
     header.command = command(run, keep);
     header.targets = chosen(&run.header.targets, keep);
     header.spec.targets = chosen(&run.header.spec.targets, keep);
+    let gone: Vec<String> = run
+        .header
+        .targets
+        .iter()
+        .zip(keep)
+        .filter(|(_, kept)| !**kept)
+        .map(|(t, _)| format!("{}:", t.name))
+        .collect();
+    header.cautions.retain(|caution| !gone.iter().any(|name| caution.starts_with(name.as_str())));
     for resumption in &mut less.resumptions {
         resumption.targets = chosen(&resumption.targets, keep);
     }

@@ -24,6 +24,7 @@ mod findings;
 mod format;
 mod labels;
 mod leave_out;
+mod metrics;
 mod noise;
 mod proof;
 mod published;

@@ -2,55 +2,76 @@
 
 use crate::comparison::paired;
 use crate::finding::NoiseFloor;
-use crate::summary::{CellFigures, Status};
+use crate::labels::Labels;
+use crate::summary::{CellFigures, MetricInfo, Status};
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
 /// What the run's A/A pairs show.
 #[derive(Debug, Default)]
 pub(crate) struct Noise {
-    /// For each pair: target, operation, floor.
-    floors: Vec<(usize, String, f64)>,
+    floors: Vec<Floor>,
+}
+
+/// The floor of one metric of one pair.
+#[derive(Debug)]
+struct Floor {
+    target: usize,
+    operation: String,
+    metric: MetricInfo,
+    difference: f64,
 }
 
 impl Noise {
     /// Compares each repeat with the cell that it repeats.
-    pub fn of(cells: &[CellFigures], seed: u64) -> Self {
+    pub fn of(labels: &Labels, cells: &[CellFigures], seed: u64) -> Self {
         let pairs: Vec<(&CellFigures, &CellFigures)> = cells
             .iter()
             .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
             .filter_map(|repeat| Some((repeat, original(cells, repeat)?)))
             .collect();
         let settings = IntervalSettings::new(mix(seed, 0xAA)).for_comparisons((pairs.len() as u32).max(1));
-        let floors = pairs.iter().filter_map(|(repeat, original)| {
-            let (subject, baseline) = paired(repeat, original);
-            let ratio = PairedRatio::of(&subject, &baseline, &settings).ok()?;
-            Some((repeat.target_index, repeat.operation.clone(), noise_floor(&[ratio])?))
-        });
-        Self { floors: floors.collect() }
+        let floor = |repeat: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
+            let (subject, baseline) = paired(repeat, original, metric);
+            let difference = noise_floor(&[PairedRatio::of(&subject, &baseline, &settings).ok()?])?;
+            let operation = repeat.operation.clone();
+            Some(Floor { target: repeat.target_index, operation, metric: metric.clone(), difference })
+        };
+        let of_pair = |(repeat, original): &(&CellFigures, &CellFigures)| {
+            labels.metrics.iter().filter_map(|metric| floor(repeat, original, metric)).collect::<Vec<_>>()
+        };
+        Self { floors: pairs.iter().flat_map(of_pair).collect() }
     }
 
-    /// The largest of all.
+    /// The largest of what loops are compared by.
     pub fn largest(&self) -> Option<f64> {
-        largest(self.floors.iter().map(|floor| floor.2))
+        largest(self.floors.iter().filter(|floor| floor.metric.is_speed()).map(|floor| floor.difference))
     }
 
-    /// The floor for comparing an operation between these targets: theirs, or where they have none the
+    /// The metric's floor for comparing an operation between these targets: theirs, or where they have none the
     /// operation's, or the run's.
-    pub fn floor(&self, targets: &[usize], operation: &str) -> Option<f64> {
-        let of_operation = || self.floors.iter().filter(|floor| floor.1 == operation);
-        largest(of_operation().filter(|floor| targets.contains(&floor.0)).map(|floor| floor.2))
-            .or_else(|| largest(of_operation().map(|floor| floor.2)))
-            .or_else(|| self.largest())
+    pub fn floor(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
+        let largest = |holds: &dyn Fn(&Floor) -> bool| {
+            // Cells of other loads than the repeated one are held against its floor, by whatever they are compared.
+            let same =
+                |floor: &&Floor| floor.metric == *metric || floor.metric.is_speed() && metric.is_speed();
+            largest(
+                self.floors.iter().filter(same).filter(|floor| holds(floor)).map(|floor| floor.difference),
+            )
+        };
+        largest(&|floor| floor.operation == operation && targets.contains(&floor.target))
+            .or_else(|| largest(&|floor| floor.operation == operation))
+            .or_else(|| largest(&|_| true))
     }
 
     /// For the report.
     pub fn list(&self, target_name: impl Fn(usize) -> String) -> Vec<NoiseFloor> {
-        self.floors
-            .iter()
-            .map(|(target, operation, floor)| NoiseFloor {
-                target: target_name(*target),
-                operation: operation.clone(),
-                noise_floor: *floor,
+        let primary = self.floors.iter().filter(|floor| floor.metric.primary || floor.metric.is_speed());
+        primary
+            .map(|floor| NoiseFloor {
+                target: target_name(floor.target),
+                operation: floor.operation.clone(),
+                metric: floor.metric.name.clone(),
+                noise_floor: floor.difference,
             })
             .collect()
     }

@@ -63,7 +63,8 @@ impl Rule {
 
     /// What a reader must know of comparisons that are inconclusive, or how the run came to its end, where it had a rule.
     pub fn finding(&self, verdicts: &[Verdict]) -> Option<Finding> {
-        let compared: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.low.is_some()).collect();
+        let compared: Vec<&Verdict> =
+            verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
         let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
         let until = self.until.is_some();
         if open.is_empty() {

@@ -2,12 +2,12 @@
 //! `docs/schema/report.schema.json` describes.
 
 use crate::attribution::{Attribution, Bottleneck};
-use crate::finding::{Limit, Metric, Pair, Section, Statement, Why};
+use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
 use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::Setting;
-use kurabe_core::figure::Figure;
+use kurabe_core::metric::{Better, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
 use kurabe_core::verification::Verification;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the JSON report.
-pub const REPORT_VERSION: u32 = 2;
+pub const REPORT_VERSION: u32 = 3;
 
 /// All that a report says of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -55,8 +55,12 @@ pub struct Summary {
     pub noise_floor: Option<f64>,
     /// What the report says, in the order of its sections.
     pub findings: Vec<Statement>,
-    /// How many comparisons were made; the intervals of the verdicts hold together.
+    /// How many comparisons of primary metrics were made; the intervals of their verdicts hold together.
     pub comparisons: u32,
+    /// How many comparisons of other metrics were made; the intervals of their verdicts hold together.
+    pub further_comparisons: u32,
+    /// The metrics that some cell has.
+    pub metrics: Vec<MetricInfo>,
     /// The targets.
     pub targets: Vec<TargetSummary>,
     /// One element per cell and operation.
@@ -77,6 +81,49 @@ impl Summary {
     /// The sentences of a section.
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         self.statements(section).map(|statement| statement.sentence.as_str()).collect()
+    }
+}
+
+/// A metric of the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricInfo {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// Whether it answers the experiment's question.
+    pub primary: bool,
+    /// What it is, a clause; empty where this version does not know it.
+    pub about: String,
+    /// Where its values come from.
+    #[serde(skip)]
+    pub(crate) source: Source,
+}
+
+/// A metric of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricFigures {
+    /// The metric's name.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// The median of the rounds.
+    pub value: f64,
+    /// The lower end of its interval; `None` with one round, which has no interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Its value in each round.
+    #[serde(skip)]
+    pub(crate) by_round: BTreeMap<u32, f64>,
+}
+
+impl MetricFigures {
+    /// The value with its interval.
+    pub fn interval(&self) -> Interval {
+        Interval { value: self.value, low: self.low, high: self.high }
     }
 }
 
@@ -126,6 +173,17 @@ pub enum Status {
     Unavailable,
 }
 
+impl Status {
+    /// As files name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
 /// The figures of one cell and operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellFigures {
@@ -171,9 +229,8 @@ pub struct CellFigures {
     pub retries: u64,
     /// What an acknowledged write survives on this target.
     pub durability: Option<DurabilityClass>,
-    /// Figures that not every trial has: the median of the rounds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Figure>,
+    /// Its metrics, in the order of the run's.
+    pub metrics: Vec<MetricFigures>,
     /// The bottleneck, with its evidence; absent where nobody looked, as in older runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -195,12 +252,8 @@ pub struct CellFigures {
     pub stored_bytes: Option<u64>,
     /// Whether it is the baseline's repeat (A/A).
     pub baseline_repeat: bool,
-    /// What verdicts compare.
-    pub metric: Metric,
-    /// The same by round, higher is better: transactions per second, or the reciprocal of the 99th percentile of response
-    /// times.
-    #[serde(skip)]
-    pub(crate) by_round: BTreeMap<u32, f64>,
+    /// The metric by which it is called faster or slower.
+    pub metric: &'static str,
     /// Which target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
@@ -262,6 +315,11 @@ impl Totals {
 }
 
 impl CellFigures {
+    /// What it has of a metric.
+    pub fn metric(&self, name: &str) -> Option<&MetricFigures> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+
     /// Whether the client was full, so that the server could do more than the figure says.
     pub fn is_lower_bound(&self) -> bool {
         self.attribution.as_ref().is_some_and(|found| found.bottleneck == Bottleneck::ClientCpu)
@@ -269,12 +327,12 @@ impl CellFigures {
 
     /// Whether the rate that was given was not kept up in some round: an outcome, and no figure.
     pub fn is_overloaded(&self) -> bool {
-        self.metric == Metric::ResponseP99 && self.open_loop.is_some_and(|open| !open.kept_up)
+        self.metric == RESPONSE_P99.name && self.open_loop.is_some_and(|open| !open.kept_up)
     }
 
     /// Whether the load generator was so late that response times are its own.
     pub fn is_generator_late(&self) -> bool {
-        self.metric != Metric::Throughput && self.open_loop.is_some_and(|open| open.generator_is_late())
+        self.metric != THROUGHPUT.name && self.open_loop.is_some_and(|open| open.generator_is_late())
     }
 }
 
@@ -365,6 +423,8 @@ pub struct Verdict {
     /// What is compared; what the two differ in: an axis, or `target`; and the two sides.
     #[serde(flatten)]
     pub pair: Pair,
+    /// Whether the metric answers the experiment's question.
+    pub primary: bool,
     /// The target of both, where they differ in an axis.
     pub target: Option<String>,
     /// The values that they share.
@@ -373,7 +433,8 @@ pub struct Verdict {
     pub result: VerdictResult,
     /// Why they are not compared, where they are not.
     pub why: Option<Why>,
-    /// `a` ÷ `b`, higher is better: the geometric mean of the rounds.
+    /// `a` ÷ `b`, above 1 where `a` is better; the geometric mean of the rounds. Of a metric of which lower values are better:
+    /// `b` ÷ `a`.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
@@ -405,10 +466,10 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictResult {
-    /// It is faster by more than noise.
-    Faster,
-    /// It is slower by more than noise.
-    Slower,
+    /// It is better by more than noise.
+    Better,
+    /// It is worse by more than noise.
+    Worse,
     /// They are equal to within the margin.
     NoDifference,
     /// No difference was detected, and one beyond the margin is not ruled out.

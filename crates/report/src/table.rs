@@ -3,8 +3,8 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::labels::OperationLabels;
-use crate::summary::{CellFigures, Latency, OpenFigures, Rate, Status, Summary};
-use kurabe_core::figure::{FIGURES, HITS_TOLD, Unit};
+use crate::summary::{CellFigures, Latency, MetricFigures, MetricInfo, OpenFigures, Rate, Status, Summary};
+use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 
 /// A table of one operation.
@@ -42,21 +42,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         if cells.is_empty() {
             continue;
         }
-        let mut columns = Vec::new();
-        let mut rows: Vec<Vec<String>> = cells.iter().map(|_| Vec::new()).collect();
+        let mut table = Table::new(operation.name.clone());
+        table.place(summary, &cells);
         let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellFigures) -> String| {
-            columns.push(Column { head: head.to_owned(), right, spare });
-            for (row, cell) in rows.iter_mut().zip(&cells) {
-                row.push(text(cell));
-            }
+            table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
-        if labels.several_targets() {
-            add("target", false, 0, &|cell| labels.targets[cell.target_index].clone());
-        }
-        for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
-            let right = axis.kind != crate::labels::Kind::Word;
-            add(&axis.name, right, 0, &|cell| axis.show_of(&cell.axes));
-        }
         add("ops/s", true, 0, &|cell| {
             // The client was full: the server could do more.
             let least = if cell.is_lower_bound() { "≥ " } else { "" };
@@ -96,63 +86,78 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("server CPU/op", true, 2, &|cell| cell.server_cpu_us_per_op.map_or_else(dash, micros));
         }
         add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
-        tables.push(Table { operation: operation.name.clone(), legend: None, means: false, columns, rows });
+        tables.push(table);
         tables.extend(more(summary, operation, &cells));
     }
     tables
 }
 
-/// The figures that not every cell has, where any has some, and what each of them is.
+/// The metrics that not every cell has, where any has some, and what each of them is.
 fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Table> {
     let labels = &summary.labels;
-    let cells: Vec<&CellFigures> = cells.iter().copied().filter(|cell| !cell.figures.is_empty()).collect();
-    let has = |name: &str| cells.iter().any(|cell| cell.figures.iter().any(|figure| figure.name == name));
-    let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).filter(|name| has(name)).collect();
-    let mut names = known.clone();
-    for figure in cells.iter().flat_map(|cell| &cell.figures) {
-        if !names.contains(&figure.name.as_str()) {
-            names.push(&figure.name);
-        }
-    }
-    if names.is_empty() {
+    let has = |metric: &&MetricInfo| cells.iter().any(|cell| cell.metric(&metric.name).is_some());
+    let metrics: Vec<&MetricInfo> =
+        labels.metrics.iter().filter(|metric| !metric.is_usual()).filter(has).collect();
+    if metrics.is_empty() {
         return None;
     }
-    let axes: Vec<_> = labels.chart_axis().into_iter().chain(labels.varying()).collect();
-    let target =
-        labels.several_targets().then(|| Column { head: "target".to_owned(), right: false, spare: 0 });
-    let places = axes.iter().map(|axis| Column {
-        head: axis.name.clone(),
-        right: axis.kind != crate::labels::Kind::Word,
-        spare: 0,
-    });
-    let figures =
-        names.iter().map(|name| Column { head: shown_name(name).to_owned(), right: true, spare: 0 });
-    let row = |cell: &CellFigures| {
-        let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
-        let places = axes.iter().map(|axis| axis.show_of(&cell.axes));
-        let value = |name: &&str| {
-            let figure = cell.figures.iter().find(|figure| figure.name == **name);
-            figure.map_or_else(dash, |figure| value_of(figure.unit, figure.value))
+    let mut table = Table { legend: Some(String::new()), ..Table::new(operation.name.clone()) };
+    let any = |cell: &&CellFigures| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
+    let cells: Vec<&CellFigures> = cells.iter().copied().filter(any).collect();
+    table.place(summary, &cells);
+    for metric in &metrics {
+        let show = |of: &dyn Fn(&MetricFigures) -> String| -> Vec<String> {
+            cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
         };
-        target.into_iter().chain(places).chain(names.iter().map(value)).collect()
+        // A slope is the same in all rows of its line, and stands in a sentence.
+        let spare = match metric.source {
+            Source::Slope(_) => 3,
+            Source::Trial | Source::Cost(_) => u8::from(!metric.primary),
+        };
+        table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
+        if metric.primary {
+            let ends =
+                |figures: &MetricFigures| figures.interval().shown(&|value| value_of(metric.unit, value));
+            table.add("interval", true, spare + 2, show(&ends));
+        }
+    }
+    let about = metrics.iter().filter(|metric| !metric.about.is_empty());
+    let about: Vec<String> = about.map(|metric| format!("{}: {}", metric.name, metric.about)).collect();
+    table.legend = (!about.is_empty()).then(|| format!("{}.", about.join("; ")));
+    let is_mean = |metric: &&MetricInfo| {
+        matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) && !matches!(metric.source, Source::Slope(_))
     };
-    let about: Vec<String> = known
-        .iter()
-        .filter_map(|name| Some(format!("{}: {}", shown_name(name), kurabe_core::figure::about(name)?)))
-        .collect();
-    Some(Table {
-        operation: operation.name.clone(),
-        legend: (!about.is_empty()).then(|| format!("{}.", about.join("; "))),
-        means: !cells
-            .iter()
-            .flat_map(|cell| &cell.figures)
-            .any(|figure| matches!(figure.unit, Unit::Count | Unit::Share)),
-        columns: target.into_iter().chain(places).chain(figures).collect(),
-        rows: cells.iter().map(|cell| row(cell)).collect(),
-    })
+    table.means = metrics.iter().all(is_mean);
+    Some(table)
 }
 
 impl Table {
+    pub fn new(operation: String) -> Self {
+        Self { operation, legend: None, means: false, columns: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Columns that say which cell each row is of: the first ones.
+    pub fn place(&mut self, summary: &Summary, cells: &[&CellFigures]) {
+        let labels = &summary.labels;
+        self.rows = cells.iter().map(|_| Vec::new()).collect();
+        if labels.several_targets() {
+            let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
+            self.add("target", false, 0, names);
+        }
+        for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
+            let right = axis.kind != crate::labels::Kind::Word;
+            self.add(&axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
+        }
+    }
+
+    /// A further column.
+    pub fn add(&mut self, head: &str, right: bool, spare: u8, cells: impl IntoIterator<Item = String>) {
+        self.columns.push(Column { head: head.to_owned(), right, spare });
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            row.push(cell);
+        }
+    }
+
     /// Its heading: `Reads`; `Reads, more closely`.
     pub fn title(&self, summary: &Summary) -> String {
         let plural = capital(&summary.labels.plural(&self.operation));
@@ -164,12 +169,7 @@ impl Table {
     }
 }
 
-/// The name of a metric as a column shows it.
-fn shown_name(name: &str) -> &str {
-    if name == HITS_TOLD { "server-reported" } else { name }
-}
-
-fn dash() -> String {
+pub(crate) fn dash() -> String {
     "–".to_owned()
 }
 

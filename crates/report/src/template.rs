@@ -2,13 +2,15 @@
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::finding::{
-    Finding, Interval, Limit, Metric, NotInterleaved, Pair, Promise, Scope, Section, Span, Statement, Why,
+    Finding, Interval, Limit, NotInterleaved, Pair, Promise, Scope, Section, Span, Statement, Why,
 };
-use crate::format::{capital, figure, list, micros, nanos, percent, percent_number, signed_size, value_of};
+use crate::format::{capital, figure, list, micros, nanos, percent, percent_number, value_of};
 use crate::labels::Labels;
+use crate::metrics::is_speed;
 use crate::proof::writes;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::durability::DurabilityClass;
+use kurabe_core::metric::{Better, HIGHEST_RATE, RESPONSE_P99};
 use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
 use kurabe_core::units;
 use std::time::Duration;
@@ -67,6 +69,46 @@ fn between(low: &str, high: &str, lower_bound: bool) -> String {
     }
 }
 
+/// By how much another metric is better: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are above 1 where it is
+/// better; of what is to be low, `ratio` is the worse value ÷ the better one.
+fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
+    let word = if better == Better::Lower { "lower" } else { "higher" };
+    if is_factor(ratio) {
+        let times = times(ratio, lower_bound);
+        return format!("{word} by a factor of {}", times.trim_end_matches(" times"));
+    }
+    let less = |factor: f64| 2.0 - 1.0 / factor;
+    let ratio = match better {
+        Better::Lower => Span { low: less(ratio.low), high: less(ratio.high) },
+        Better::Higher | Better::Neither => ratio,
+    };
+    format!("{} {word}", percents(ratio, lower_bound))
+}
+
+/// Which way is better by a metric: as a comparative and a superlative.
+fn better(metric: &str, labels: &Labels) -> (&'static str, &'static str) {
+    match labels.metric(metric).map(|metric| metric.better) {
+        _ if is_speed(metric) => ("faster", "fastest"),
+        Some(Better::Lower) => ("lower", "lowest"),
+        _ => ("higher", "highest"),
+    }
+}
+
+/// By how much a difference is better, without the other side.
+pub(crate) fn gained(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
+    let better = labels.metric(metric).map_or(Better::Higher, |metric| metric.better);
+    if is_speed(metric) { faster(ratio, lower_bound) } else { improved(ratio, lower_bound, better) }
+}
+
+/// The same with the word that joins the other side.
+fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
+    if is_speed(metric) {
+        faster_than(ratio, lower_bound)
+    } else {
+        format!("{} than", gained(metric, ratio, lower_bound, labels))
+    }
+}
+
 /// By how much, without what is compared: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
 pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
     if is_factor(ratio) { times(ratio, lower_bound) } else { percents(ratio, lower_bound) }
@@ -74,7 +116,9 @@ pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
 
 /// ` (1.1 to 1.3 ms)`; nothing without an interval.
 fn interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
-    let ends = figure.low.zip(figure.high);
+    // Ends that read as the figure itself say nothing.
+    let same = |(low, high): &(f64, f64)| [low, high].iter().all(|end| show(**end) == show(figure.value));
+    let ends = figure.low.zip(figure.high).filter(|ends| !same(ends));
     ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", show(low), show(high)))
 }
 
@@ -151,6 +195,7 @@ fn why(why: &Why, pair: &Pair, labels: &Labels) -> String {
         Why::Unavailable { side, reason } => format!("{} is not available: {reason}", name(side)),
         Why::NotMeasured { side } => format!("{} was not measured", name(side)),
         Why::Unfinished { side } => format!("{} is not complete", name(side)),
+        Why::NotPositive => "a value is zero or below, which has no ratio".to_owned(),
         Why::NoCommonRound => "they were never measured in the same round".to_owned(),
         Why::ClientBound { sides } => {
             format!("the client was full on {}, so its figure is a lower bound", names(sides))
@@ -178,19 +223,25 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
 fn sides(scope: &Scope, pair: &Pair, labels: &Labels) -> String {
     format!(
         "{}{} {} and {}",
-        by(pair.metric, labels),
+        by(&pair.metric, labels),
         labels.operations_of(&scope.operations),
         labels.with(&pair.axis, &pair.a),
         labels.with(&pair.axis, &pair.b)
     )
 }
 
-fn by(metric: Metric, labels: &Labels) -> String {
+fn by(metric: &str, labels: &Labels) -> String {
     match metric {
-        Metric::Throughput => String::new(),
-        Metric::ResponseP99 => "by response p99, ".to_owned(),
-        Metric::HighestRate => format!("by highest rate with p99 under {}, ", labels.objective),
+        name if name == RESPONSE_P99.name => "by response p99, ".to_owned(),
+        name if name == HIGHEST_RATE.name => format!("by highest rate with p99 under {}, ", labels.objective),
+        name if is_speed(name) => String::new(),
+        name => format!("{name} of "),
     }
+}
+
+/// The verb for what is compared: operations, or one metric of them.
+fn verb(metric: &str) -> &'static str {
+    if is_speed(metric) { "are" } else { "is" }
 }
 
 /// A finding as one sentence, but for its capital letter.
@@ -201,12 +252,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
     let operations = |scope: &Scope| labels.operations_of(&scope.operations);
     let target = |name: &String| labels.target(name);
     match finding {
-        F::Faster { scope, pair, ratio, lower_bound, limit: limited, durability: promises, .. } => format!(
-            "{}{} {} are {} {}{}{}{}.",
-            by(pair.metric, labels),
+        F::Better { scope, pair, ratio, lower_bound, limit: limited, durability: promises, .. } => format!(
+            "{}{} {} {} {} {}{}{}{}.",
+            by(&pair.metric, labels),
             operations(scope),
             labels.with(&pair.axis, &pair.a),
-            faster_than(*ratio, *lower_bound),
+            verb(&pair.metric),
+            gained_over(&pair.metric, *ratio, *lower_bound, labels),
             labels.with(&pair.axis, &pair.b),
             place(scope),
             limit(*limited, &labels.side(&pair.axis, &pair.b)),
@@ -226,38 +278,52 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let (sides, place) = (sides(scope, pair, labels), place(scope));
             format!("{sides} are not compared{place}: {}.", why(reason, pair, labels))
         }
-        F::Fastest { scope, metric, than, ratio, lower_bound, among: class, durability: promises } => {
+        F::Best { scope, metric, than, ratio, lower_bound, among: class, durability: promises } => {
             let than = if than.len() + 1 == labels.targets.len() && than.len() > 1 {
                 "each other target".to_owned()
             } else {
                 labels.targets_of(than)
             };
             format!(
-                "{}{}{} are fastest{}: {} on {than}{}.",
+                "{}{}{} {} {}{}: {} on {than}{}.",
                 among(*class),
-                by(*metric, labels),
+                by(metric, labels),
                 operations(scope),
+                verb(metric),
+                better(metric, labels).1,
                 place(scope),
-                faster_than(*ratio, *lower_bound),
+                gained_over(metric, *ratio, *lower_bound, labels),
                 durability(promises, labels),
             )
         }
         F::Ahead { scope, metric, than, among: class, durability: promises } => format!(
-            "{}{}{} on {} are faster than on {}{}{}.",
+            "{}{}{} on {} {} {} than on {}{}{}.",
             among(*class),
-            by(*metric, labels),
+            by(metric, labels),
             operations(scope),
             labels.targets_of(&scope.targets),
+            verb(metric),
+            better(metric, labels).0,
             labels.targets_of(than),
             place(&Scope { targets: Vec::new(), ..scope.clone() }),
             durability(promises, labels),
         ),
-        F::NoFastest { scope, metric, among: class } => {
+        F::NoBest { scope, metric, among: class } if !is_speed(metric) => {
+            let (comparative, superlative) = better(metric, labels);
+            let anywhere = Scope { targets: Vec::new(), ..scope.clone() };
+            format!(
+                "{metric} of {} is called {superlative} on no target{}; on none is it {comparative} than on {}.",
+                operations(scope),
+                place(&anywhere),
+                labels.targets_of(&scope.targets),
+            )
+        }
+        F::NoBest { scope, metric, among: class } => {
             let beaten = Scope { targets: Vec::new(), ..scope.clone() };
             format!(
                 "{}{}no target is called the fastest for {}{}; none is faster than {}.",
                 among(*class),
-                by(*metric, labels),
+                by(metric, labels),
                 operations(scope),
                 place(&beaten),
                 labels.targets_of(&scope.targets),
@@ -303,34 +369,6 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 times(*factor, false),
             )
         }
-        F::Slope { scope, per, memory_bytes, rounds, processes, threads, in_client } => {
-            let bytes = |value: f64| signed_size(value);
-            let memory = match memory_bytes {
-                Some(memory) => {
-                    let ends = interval(*memory, &bytes);
-                    let ends = if ends.is_empty() { " (one round has no interval)" } else { &ends };
-                    format!("{} of memory{ends}", bytes(memory.value))
-                }
-                None if rounds.low >= 1.0 => format!(
-                    "{} to {} of memory (no interval: rounds differ too much)",
-                    bytes(rounds.low),
-                    bytes(rounds.high)
-                ),
-                None => format!(
-                    "no detectable memory ({} to {} in a round)",
-                    bytes(rounds.low),
-                    bytes(rounds.high)
-                ),
-            };
-            let whom = if *in_client { "this process, which holds the database" } else { "the server" };
-            let state = labels.held(scope);
-            format!(
-                "each of the {per}{state} on {} costs {whom} {memory}, {} and {}.",
-                labels.targets_of(&scope.targets),
-                whole(*processes, "process", "processes"),
-                whole(*threads, "thread", "threads"),
-            )
-        }
         F::ResponseTimes { scope, points, bend } => {
             let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
             let scope = Scope { at: Vec::new(), ..scope.clone() };
@@ -374,7 +412,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 .map(|point| {
                     let at = labels.axes_of(&point.axes);
                     let at = if at.is_empty() { String::new() } else { format!(" with {}", list(&at)) };
-                    format!("{}{at}", value_of(*unit, point.value))
+                    let show = |value: f64| value_of(*unit, value);
+                    format!("{}{}{at}", show(point.figure.value), interval(point.figure, &show))
                 })
                 .collect();
             format!("{name} of {}{}: {}.", operations(scope), place(scope), values.join(", "))
@@ -442,6 +481,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let of = if *of == 1 { " during the one cell".to_owned() } else { format!(" during {cells} of {of} cells") };
             format!("other work used the machine{of}{on}{one}{reason}. Measure again when it is quiet.")
         }
+        F::FoundBefore { caution } => format!("{}.", caution.trim_end_matches('.')),
         F::Incomplete { made, planned } if made > planned => {
             "this run is not complete: it was stopped before its comparisons were conclusive; 'kurabe resume' goes on."
                 .to_owned()
@@ -537,7 +577,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotReported { target: name, what, reason } => {
             format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
         }
-        F::Tested { targets, cpus, rounds: made, comparisons, slice_ns, not_interleaved, analysed_after } => {
+        F::Tested { targets, cpus, rounds: made, comparisons, further_comparisons, slice_ns, not_interleaved, analysed_after } => {
             let (varied, held) = labels.tested();
             let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
             let held =
@@ -570,6 +610,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 1 => "the interval of 1 comparison holds with 95 % confidence".to_owned(),
                 n => format!("the intervals of {n} comparisons hold together with 95 % confidence"),
             };
+            let further = match further_comparisons {
+                0 => String::new(),
+                1 => "; so does that of 1 comparison of a further metric, by itself".to_owned(),
+                n => format!("; so do those of {n} comparisons of further metrics, among themselves"),
+            };
             let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
             let analysed = if analysed.is_empty() || *comparisons == 0 {
                 String::new()
@@ -577,7 +622,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 format!(", at analyses after {} rounds", list(&analysed))
             };
             format!(
-                "tested: {}{varied}{held}{cpus}. {} in random order{slices}{separate}; {compared}{analysed}.",
+                "tested: {}{varied}{held}{cpus}. {} in random order{slices}{separate}; {compared}{analysed}{further}.",
                 labels.targets_of(targets),
                 rounds(*made),
             )
@@ -592,7 +637,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                         } else {
                             String::new()
                         };
-                        format!("{}{on} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
+                        let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
+                        format!("{of}{}{on} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
                     })
                     .collect();
                 format!(
@@ -635,25 +681,30 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let (label, class_name) = (target(name), class_name(*class));
             format!("durability of {label}{version}: {class_name}: {}{settings}.", promise(*class))
         }
-        F::Changed { scope, metric, faster: is_faster, ratio, lower_bound } => {
-            let (verb, run) = if *is_faster { ("are", "second") } else { ("were", "first") };
+        F::Changed { scope, metric, better, ratio, lower_bound } => {
+            let verb = match (better, is_speed(metric)) {
+                (true, _) => verb(metric),
+                (false, true) => "were",
+                (false, false) => "was",
+            };
             format!(
-                "{}{}{} {verb} {} in the {run} run.",
-                by(*metric, labels),
+                "{}{}{} {verb} {} in the {} run.",
+                by(metric, labels),
                 operations(scope),
                 place(scope),
-                faster(*ratio, *lower_bound)
+                gained(metric, *ratio, *lower_bound, labels),
+                if *better { "second" } else { "first" },
             )
         }
-        F::Changes { faster: gained, slower, no_difference, inconclusive, not_comparable } => {
-            let all = gained + slower + no_difference + inconclusive + not_comparable;
+        F::Changes { better, worse, no_difference, inconclusive, not_comparable } => {
+            let all = better + worse + no_difference + inconclusive + not_comparable;
             let rest = [(no_difference, "equal"), (inconclusive, "inconclusive"), (not_comparable, "not comparable")];
             let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
             let rest = rest.collect::<Vec<_>>().concat();
             if all == 0 {
                 return "the two runs have no figure in common.".to_owned();
             }
-            format!("of {all} figures in both runs, {gained} are faster in the second and {slower} slower{rest}.")
+            format!("of {all} figures in both runs, {better} are better in the second and {worse} worse{rest}.")
         }
         F::NotInterleaved { noise_floor } => {
             let floor = noise_floor.map_or_else(String::new, |floor| {
@@ -670,15 +721,6 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
     }
 }
 
-/// `1 process`, `no thread`: a slope that is a whole number but for helpers that come and go.
-fn whole(value: f64, one: &str, plural: &str) -> String {
-    match (value * 100.0).round() / 100.0 {
-        value if value.abs() < 0.02 => format!("no {one}"),
-        value if (value - 1.0).abs() < 0.02 => format!("1 {one}"),
-        value => format!("{value} {plural}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -690,8 +732,8 @@ mod tests {
         assert_eq!(faster_than(span(1.000_2, 1.05), false), "up to 5 % faster than");
         assert_eq!(faster_than(span(2.04, 12.4), false), "2.0 to 12 times as fast as");
         assert_eq!(faster_than(span(2.7, 2.8), true), "at least 2.7 times as fast as");
-        assert_eq!(whole(1.01, "process", "processes"), "1 process");
-        assert_eq!(whole(0.001, "thread", "threads"), "no thread");
-        assert_eq!(whole(2.0, "thread", "threads"), "2 threads");
+        assert_eq!(improved(span(1.25, 1.4), false, Better::Lower), "20 to 29 % lower");
+        assert_eq!(improved(span(1.25, 1.4), false, Better::Higher), "25 to 40 % higher");
+        assert_eq!(improved(span(2.0, 4.0), false, Better::Lower), "lower by a factor of 2.0 to 4.0");
     }
 }

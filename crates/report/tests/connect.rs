@@ -7,7 +7,7 @@ mod common;
 use common::{At, Scenario};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
-use kurabe_core::figure::{Figure, Unit};
+use kurabe_core::metric::{CLOSE, CONNECT, Metric, MetricValue, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::{Finding, Section};
 use kurabe_report::{analyse, csv, json, markdown, terminal};
@@ -31,8 +31,9 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 10_000, writes: false }],
+    metrics: &[Metric::cost("connection", "time beyond that on a kept connection")],
     chart_axis: "clients",
-    answer: Answer::Cost("connection"),
+    answer: Answer::Metrics,
     published: Some("connection_cost"),
 };
 
@@ -82,7 +83,7 @@ fn as_published(at: At<'_>) -> f64 {
 fn the_first_finding_says_what_a_new_connection_costs() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
     let told = summary.sentences(Section::Verdict);
-    assert!(told[0].starts_with("Connection per-request costs 917 µs (9"), "{told:?}");
+    assert!(told[0].starts_with("Connection per-request costs 917 µs per read"), "{told:?}");
     assert!(
         told[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
         "{told:?}"
@@ -133,31 +134,40 @@ fn the_published_factor_is_recognised() {
 fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
     let mut run = run(twelve_times);
     let plain = analyse(&run, Some(&INFO));
-    assert!(!terminal::render(&plain, &terminal::Options::default()).contains("more closely"));
+    assert!(!terminal::render(&plain, &terminal::Options::default()).contains("connect:"));
     for (n, trial) in run.trials.iter_mut().enumerate() {
         let cell = &run.header.cells[trial.cell];
         let Outcome::Measured(figures) = &mut trial.outcome else { panic!("{trial:?}") };
         if cell.axes.word("connection").unwrap() == "per-request" {
             // The median of the rounds is shown, whatever one of them had.
             let off = if n == 0 { 100.0 } else { 1.0 };
-            figures.figures = vec![
-                Figure::new("close", Unit::Nanoseconds, 2_000.0 * off),
-                Figure::new("connect", Unit::Nanoseconds, 150_000.0 * off),
-                Figure::new("a figure of tomorrow", Unit::Bytes, 64_000.0),
+            figures.metrics = vec![
+                CLOSE.value(2_000.0 * off),
+                CONNECT.value(150_000.0 * off),
+                MetricValue::new("a metric of tomorrow", Unit::Bytes, 64_000.0),
             ];
         }
     }
     let summary = analyse(&run, Some(&INFO));
     let text = terminal::render(&summary, &terminal::Options::default());
     let (_, table) = text.split_once("Reads, more closely: means per request").unwrap();
-    assert!(table.contains("connect: until a new connection was ready; close: to say goodbye."), "{table}");
+    let legend = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        legend.contains("connect: until a new connection was ready; close: to close a connection."),
+        "{table}"
+    );
     let lines: Vec<&str> = table.lines().filter(|line| line.contains("per-request  ")).take(2).collect();
     for line in lines {
         let shown: Vec<&str> = line.split("  ").map(str::trim).filter(|part| !part.is_empty()).collect();
-        assert_eq!(shown[2..], ["per-request", "150 µs", "2 µs", "64 kB"], "{line}");
+        assert_eq!(shown[2], "per-request", "{line}");
+        assert_eq!(shown[5..], ["150 µs", "2 µs", "64 kB"], "{line}");
     }
     assert!(markdown::render(&summary).contains("## Reads, more closely"));
-    assert!(json::render(&summary).contains("a figure of tomorrow"));
+    assert!(json::render(&summary).contains("a metric of tomorrow"));
     let heads = [&summary, &plain].map(|summary| csv::render(summary).lines().next().unwrap().to_owned());
-    assert_eq!(heads[0], format!("{},close (ns),connect (ns),a figure of tomorrow (bytes)", heads[1]));
+    let of = |name: &str, unit: &str| format!("{name} ({unit}),{name} low ({unit}),{name} high ({unit})");
+    let further = [of("connect", "ns"), of("close", "ns"), of("a metric of tomorrow", "bytes")].join(",");
+    let costs = [of("cost", "ns"), of("service p99", "ns")].join(",");
+    assert!(heads[1].ends_with(&costs), "{}", heads[1]);
+    assert_eq!(heads[0], format!("{},{further}", heads[1]));
 }

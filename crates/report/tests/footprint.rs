@@ -8,26 +8,24 @@ use common::others::{FOOTPRINT as INFO, footprint as run};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
-use kurabe_report::{analyse, html, markdown};
+use kurabe_report::{analyse, csv, html, markdown};
 
 #[test]
 fn a_connection_costs_the_slope_and_not_what_came_once() {
     let summary = analyse(&run(), Some(&INFO));
     let told = summary.sentences(Section::Verdict);
-    assert_eq!(told.len(), 2, "throughput answers nothing here: {told:?}");
+    assert!(told[0].starts_with("Memory per connection of reads: 1 MB ("), "{told:?}");
     assert!(
-        told[0].starts_with(
-            "Each of the connections (state idle) on PostgreSQL costs the server 1 MB of memory ("
-        ),
+        told[0].contains(") with state idle, 2.01 MB (") && told[0].ends_with(") with state active."),
         "{told:?}"
     );
+    assert_eq!(told[1], "Processes per connection of reads: 1 with state idle, 1 with state active.");
     assert!(
-        told[1].starts_with("Each of the connections (state active) on PostgreSQL costs the server 2"),
+        told[2]
+            .starts_with("Memory per connection of reads with state idle is lower by a factor of 2.0 than"),
         "{told:?}"
     );
-    for sentence in &told {
-        assert!(sentence.ends_with(", 1 process and 1 thread."), "{told:?}");
-    }
+    assert_eq!(told.len(), 3, "throughput answers nothing here: {told:?}");
 }
 
 #[test]
@@ -41,7 +39,7 @@ fn trials_that_were_made_again_or_failed_are_in_no_slope() {
     let mut second = again.trials[0].clone();
     second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
     let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
-    first.figures.iter_mut().for_each(|figure| figure.value *= 1e3);
+    first.metrics.iter_mut().for_each(|figure| figure.value *= 1e3);
     again.trials.push(second);
     assert_eq!(slope(&again), whole);
     // The smallest cell of the idle connections fails in one round: the other two have the same slope.
@@ -51,25 +49,39 @@ fn trials_that_were_made_again_or_failed_are_in_no_slope() {
         if trial.round == 0 {
             trial.outcome = outcome.clone();
         } else if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.figures.iter_mut().for_each(|figure| figure.value *= 1e3);
+            measured.metrics.iter_mut().for_each(|figure| figure.value *= 1e3);
         }
     }
-    assert!(slope(&failed).contains(&whole[0]), "{:?}", slope(&failed));
+    let of_idle = "1 MB (1 MB to 1.01 MB) with state idle";
+    assert!(
+        whole[0].contains(of_idle) && slope(&failed)[0].contains(of_idle),
+        "{whole:?} {:?}",
+        slope(&failed)
+    );
 }
 
 #[test]
 fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
     let summary = analyse(&run(), Some(&INFO));
     let text = markdown::render(&summary);
-    assert!(text.contains("## Reads, more closely\n") && text.contains("| memory | added |"), "{text}");
-    assert!(html::render(&summary, &html::Options::default()).contains("<h2>Memory by connections</h2>"));
+    let head = "| memory per connection | interval | processes per connection | interval | memory | added |";
+    assert!(text.contains("## Reads, more closely\n") && text.contains(head), "{text}");
+    let page = html::render(&summary, &html::Options::default());
+    assert!(
+        page.contains("<h2>Added by connections</h2>") && page.contains("<h3>Memory by connections</h3>")
+    );
+    let csv = csv::render(&summary);
+    let column =
+        csv.lines().next().unwrap().split(',').position(|head| head == "memory per connection (bytes)");
+    let value: f64 = csv.lines().nth(1).unwrap().split(',').nth(column.unwrap()).unwrap().parse().unwrap();
+    assert!((value / 1e6 - 1.0).abs() < 0.01, "{value}");
     let mut plain = run();
     for trial in &mut plain.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { panic!("{trial:?}") };
-        measured.figures.clear();
+        measured.metrics.clear();
     }
     let summary = analyse(&plain, Some(&INFO));
     let told = summary.sentences(Section::Verdict);
-    assert!(!told.iter().any(|sentence| sentence.contains("costs")), "{told:?}");
+    assert!(!told.iter().any(|sentence| sentence.contains("emory")), "{told:?}");
     assert!(!html::render(&summary, &html::Options::default()).contains("Memory by"));
 }

@@ -6,7 +6,8 @@ mod common;
 
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{At, INFO, Pattern, Scenario, bound, observed, open_loop, troubled};
-use kurabe_core::figure::{Figure, HIT_RATIO, Unit};
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
@@ -59,16 +60,21 @@ fn reports() -> Vec<Value> {
     let restricted = {
         let mut run = Scenario::default().run();
         let text = |text: &str| text.to_owned();
+        run.header.cautions = vec![text("the machine was busy")];
         run.header.targets[0].publishing =
             Some(PublishingClause { name: text("a"), says: text("b"), source: text("c") });
         run
+    };
+    let cached_info = ExperimentInfo {
+        metrics: vec![Metric::new("hit ratio", Unit::Share, Better::Higher, "answered").primary()].leak(),
+        ..INFO
     };
     let cached = {
         let mut run = Scenario::default().run();
         run.header.spec.cache = Some("memcached://cache.example".to_owned());
         for trial in &mut run.trials {
             if let Outcome::Measured(measured) = &mut trial.outcome {
-                measured.figures.push(Figure::new(HIT_RATIO, Unit::Share, 0.9));
+                measured.metrics.push(MetricValue::new("hit ratio", Unit::Share, 0.9));
             }
         }
         run
@@ -114,7 +120,6 @@ fn reports() -> Vec<Value> {
         restricted,
         resumed(),
         unfinished,
-        cached,
         Scenario::default().run(),
         Scenario { rounds: 1, ..Scenario::default() }.run(),
         troubled(),
@@ -133,6 +138,7 @@ fn reports() -> Vec<Value> {
         analyse(&webapp(), Some(&WEBAPP)),
         analyse(&footprint(), Some(&FOOTPRINT)),
         analyse(&cache_aside(), Some(&CACHE_ASIDE)),
+        analyse(&cached, Some(&cached_info)),
     ];
     runs.iter()
         .flat_map(|run| [analyse(run, Some(&INFO)), analyse(run, None)])

@@ -58,7 +58,7 @@ fn of_two_targets_the_faster_is_told() {
     let verdict = &summary.verdicts[0];
     let pair = &verdict.pair;
     assert_eq!((pair.a.as_str(), pair.b.as_str(), pair.axis.as_str()), ("sqlite", "postgres", "target"));
-    assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Faster, 7));
+    assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Better, 7));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_target_that_nobody_beat_is_not_the_fastest() {
         _ => 9_500.0,
     });
     let results: Vec<VerdictResult> = summary.verdicts.iter().map(|verdict| verdict.result).collect();
-    assert_eq!(results[2], VerdictResult::Faster, "{results:?}");
+    assert_eq!(results[2], VerdictResult::Better, "{results:?}");
     assert!(results[..2].contains(&VerdictResult::Inconclusive), "{results:?}");
     let all = told(&summary);
     assert!(all[0].starts_with("No target is called the fastest for reads at 1 kB"), "{all:?}");
@@ -175,7 +175,7 @@ fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
     let wrong = summary
         .verdicts
         .iter()
-        .filter(|v| matches!(v.result, VerdictResult::Faster | VerdictResult::Slower))
+        .filter(|v| matches!(v.result, VerdictResult::Better | VerdictResult::Worse))
         .count();
     assert_eq!(wrong, 0);
 }
@@ -335,7 +335,7 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
     let compared = compare::compare(&summary(&first), &summary(&second));
     let result =
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
-    assert_eq!((result("read"), result("write")), (VerdictResult::Slower, VerdictResult::NoDifference));
+    assert_eq!((result("read"), result("write")), (VerdictResult::Worse, VerdictResult::NoDifference));
     let all = compared.sentences(Section::Verdict);
     assert!(all[1].contains("weaker evidence than one run of both"), "{all:?}");
     assert!(
@@ -352,7 +352,7 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
         plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
     }
     let whole = Scenario { rate: slower, rounds: 6, ..Scenario::default() }.run();
-    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == VerdictResult::Slower));
+    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == VerdictResult::Worse));
     for end in [None, Some(RunEnd { at_ms: 1, complete: false })] {
         let mut run = whole.clone();
         run.trials.retain(|trial| trial.round < 4);
@@ -453,7 +453,7 @@ fn shares_are_named_as_shares() {
         .copied()
         .chain([AxisInfo {
             name: "write-share",
-            kind: AxisKind::Percent { least: 0, most: 100 },
+            kind: AxisKind::Percent { least: 0, most: 100, words: &[] },
             ..INFO.axes[0]
         }])
         .collect();

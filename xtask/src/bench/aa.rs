@@ -33,10 +33,17 @@ pub fn run(args: &[String]) -> Outcome {
     for repeat in 1..=repeats {
         kurabe(&["run", "session", "--quiet", "--no-html"], &arguments)?;
         let report = kurabe(&["report", "--format", "json"], &[])?;
-        // The report is our own contract: one `result` for each verdict, on a line of its own.
-        let results: Vec<&str> =
-            report.lines().map(str::trim).filter(|line| line.starts_with("\"result\":")).collect();
-        let called = results.iter().filter(|line| line.contains("faster") || line.contains("slower")).count();
+        // The report is our own contract: one `result` for each verdict, on a line of its own, after whether the metric is primary.
+        let mut primary = false;
+        let mut results: Vec<&str> = Vec::new();
+        for line in report.lines().map(str::trim) {
+            match line.split_once(':') {
+                Some(("\"primary\"", value)) => primary = value.contains("true"),
+                Some(("\"result\"", value)) if primary => results.push(value),
+                _ => {}
+            }
+        }
+        let called = results.iter().filter(|line| line.contains("better") || line.contains("worse")).count();
         if results.is_empty() {
             return Err("a report without a verdict".to_owned());
         }

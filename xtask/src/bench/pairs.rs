@@ -151,8 +151,9 @@ fn by_us(program: &Path, server: &Server, scratch: &Path) -> Result<(bool, Optio
 fn parse(report: &str) -> Option<(bool, Option<f64>)> {
     let value = |name: &str| report.lines().find_map(|line| line.trim().strip_prefix(name));
     let result = value("\"result\":")?;
-    let detectable = value("\"detectable\":").and_then(|text| text.trim().trim_end_matches(',').parse().ok());
-    Some((result.contains("faster") || result.contains("slower"), detectable))
+    let detectable =
+        value("\"smallest_detectable\":").and_then(|text| text.trim().trim_end_matches(',').parse().ok());
+    Some((result.contains("better") || result.contains("worse"), detectable))
 }
 
 #[cfg(test)]
@@ -161,9 +162,10 @@ mod tests {
 
     #[test]
     fn a_verdict_is_read_from_the_report() {
-        let report = "  \"verdicts\": [\n {\n \"result\": \"indistinguishable\",\n \"detectable\": 0.04,\n";
+        let report =
+            "  \"verdicts\": [\n {\n \"result\": \"inconclusive\",\n \"smallest_detectable\": 0.04,\n";
         assert_eq!(parse(report), Some((false, Some(0.04))));
-        assert_eq!(parse("\"result\": \"faster\",\n\"detectable\": null,"), Some((true, None)));
+        assert_eq!(parse("\"result\": \"better\",\n\"smallest_detectable\": null,"), Some((true, None)));
         assert_eq!(parse("{}"), None);
     }
 

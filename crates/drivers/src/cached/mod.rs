@@ -75,12 +75,12 @@ fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
 /// Why there is no cache of this name.
 fn missing(name: &str) -> String {
     match name {
-        "as_is" => "there is no cache as it is: --room as-is goes with --cache and the URL of one".to_owned(),
-        _ => {
-            "how much room a cache has can be chosen of a throwaway one only, which --cache up:memcached or \
-              up:redis starts; --room as-is takes any as it is"
-                .to_owned()
+        "as_is" => {
+            "there is no cache as it is: --cache-size as-is goes with --cache and the URL of one".to_owned()
         }
+        _ => "the size of a cache can be chosen of a throwaway one only, which --cache up:memcached or \
+              up:redis starts; --cache-size as-is takes any as it is"
+            .to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! read is compared byte for byte with the version that it says it is; and where another version had been acknowledged
 //! before it began, it counts as stale.
 
+mod metrics;
 mod popularity;
 mod store;
 mod transaction;
@@ -32,20 +33,20 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "Does a cache in front of the store pay, how large must it be, and how old is what it answers?",
     about: "Reads records by identifiers, some more popular than others, through a cache (--cache up:memcached): looks \
             there first, on a miss reads the store and fills the cache. A share of the requests are writes, which change \
-            the store and then remove the copy in the cache, replace it, or leave it to expire. The room of a throwaway \
+            the store and then remove the copy in the cache, replace it, or leave it to expire. The size of a throwaway \
             cache is chosen as a share of all records; it starts each trial as full as such requests leave it. Told are \
             hit ratio, what hits and misses cost, what the cache threw out, and how many reads gave an older version than \
             one already acknowledged. Any wrong byte fails the trial. After E14.",
     axes: &[
         AxisInfo {
-            name: "room",
-            help: "records that the cache has room for, in per cent of all",
-            kind: AxisKind::CountOr {
+            name: "cache-size",
+            help: "records that the cache can hold, in per cent of all",
+            kind: AxisKind::Percent {
                 least: 1,
                 most: 1_000,
                 words: &[("none", "no cache, the store alone"), ("as-is", "a cache that is there, as it is")],
             },
-            default: &["none", "100", "50", "10"],
+            default: &["none", "100%", "50%", "10%"],
         },
         AxisInfo {
             name: "after-write",
@@ -60,14 +61,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "write-share",
             help: "share of requests that are writes",
-            kind: AxisKind::Percent { least: 0, most: 100 },
+            kind: AxisKind::Percent { least: 0, most: 100, words: &[] },
             default: &["5%"],
         },
         AxisInfo {
-            name: "skew",
-            help: "how much more popular some records are: 100 times the exponent of Zipf's law, 0 where all are alike",
-            kind: AxisKind::Count { least: 0, most: 400 },
-            default: &["99"],
+            name: "zipf",
+            help: "how much more popular some records are: the exponent of Zipf's law, 0 where all are alike",
+            kind: AxisKind::Decimal { most: 4 },
+            default: &["0.99"],
         },
         AxisInfo {
             name: "payload",
@@ -83,8 +84,9 @@ static INFO: ExperimentInfo = ExperimentInfo {
         requests: 20_000,
         writes: true,
     }],
+    metrics: metrics::ALL,
     chart_axis: "clients",
-    answer: Answer::Cost("room"),
+    answer: Answer::Metrics,
     published: None,
 };
 
@@ -102,9 +104,9 @@ impl Experiment for CacheAside {
     }
 }
 
-/// The cache of a cell, with room for a share of so many records of so many bytes; none where there is no cache.
-fn cache(room: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
-    match room {
+/// The cache of a cell, that holds a share of so many records of so many bytes; none where there is no cache.
+fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
+    match size {
         AxisValue::Number(percent) => {
             let values = (records * percent).div_ceil(100);
             Some(CacheNeed { name: percent.to_string(), capacity: Some((values, payload)) })

@@ -1,5 +1,8 @@
 //! A cell as the engine sees it: load, fill the cache, transaction, check.
 
+use super::metrics::{
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, REFUSED, STALE, STALE_SHARE,
+};
 use super::popularity::Popularity;
 use super::store::{self, Store};
 use super::transaction::{AfterWrite, Met, Shared, Tally, Visitor, taken};
@@ -14,10 +17,7 @@ use kurabe_core::driver::{CacheCounters, Namespace, Session};
 use kurabe_core::experiment::{
     After, Before, Checked, Client, Dataset, DatasetState, Prepare, Transaction, Workload,
 };
-use kurabe_core::figure::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, Figure, HIT, HIT_RATIO, HITS_TOLD, MISS, REFUSED, STALE,
-    STALE_SHARE, Unit,
-};
+use kurabe_core::metric::{Metric, MetricValue};
 use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
@@ -61,9 +61,9 @@ impl CacheWorkload {
                 "each client changes records of its own, and there are {records} for {clients} clients"
             )));
         }
-        let room =
-            cell.get("room").ok_or_else(|| internal("cache-aside: the cell has no room".to_owned()))?;
-        let cache = cache(room, u64::from(records), payload);
+        let size = cell.get("cache-size");
+        let size = size.ok_or_else(|| internal("cache-aside: the cell has no cache size".to_owned()))?;
+        let cache = cache(size, u64::from(records), payload);
         let after_write = match cell.word("after-write")? {
             "invalidate" => AfterWrite::Invalidate,
             "replace" => AfterWrite::Replace,
@@ -96,7 +96,9 @@ impl CacheWorkload {
             client_bytes: 4 * payload + 64_000,
             ..Demand::default()
         };
-        let exponent = cell.number("skew")? as f64 / 100.0;
+        let exponent = cell.word("zipf")?;
+        let exponent =
+            exponent.parse().map_err(|_| internal(format!("cache-aside: no such exponent '{exponent}'")))?;
         let popularity = Popularity::new(dataset.seed, records, exponent);
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
@@ -199,39 +201,38 @@ impl CacheWorkload {
         .map_err(|error| error.context("read back"))
     }
 
-    fn trial_figures(
+    fn trial_values(
         &self,
         warmup: &Tally,
         tally: &Tally,
         told: Option<(CacheCounters, CacheCounters)>,
-    ) -> Vec<Figure> {
+    ) -> Vec<MetricValue> {
         let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
-        let mut figures = Vec::new();
-        let mut add = |name: &str, unit: Unit, value: Option<f64>| {
-            figures.extend(value.map(|value| Figure::new(name, unit, value)));
-        };
+        let mut values = Vec::new();
+        let mut add =
+            |metric: Metric, value: Option<f64>| values.extend(value.map(|value| metric.value(value)));
         let in_front = self.shared.store.cached.is_some();
         let asked = tally.hit.times + tally.miss.times;
-        add(HIT_RATIO, Unit::Share, share(tally.hit.times, asked).filter(|_| in_front));
+        add(HIT_RATIO, share(tally.hit.times, asked).filter(|_| in_front));
         if let Some((before, after)) = told {
             // The cache does not know what was warm-up.
             let since = |now: u64, then: u64, warm: u64| now.saturating_sub(then).saturating_sub(warm);
             let hits = since(after.hits, before.hits, warmup.hit.times);
             let misses = since(after.misses, before.misses, warmup.miss.times);
-            add(HITS_TOLD, Unit::Share, share(hits, hits + misses));
+            add(HITS_REPORTED, share(hits, hits + misses));
         }
-        add(HIT, Unit::Nanoseconds, tally.hit.mean());
-        add(MISS, Unit::Nanoseconds, tally.miss.mean());
-        add(CHANGE, Unit::Nanoseconds, tally.change.mean());
-        add(AFTER_CHANGE, Unit::Nanoseconds, tally.after.mean());
-        add(STALE, Unit::Count, Some(tally.stale as f64));
-        add(STALE_SHARE, Unit::Share, share(tally.stale, tally.reads));
-        add(REFUSED, Unit::Count, (tally.refused > 0).then_some(tally.refused as f64));
+        add(HIT, tally.hit.mean());
+        add(MISS, tally.miss.mean());
+        add(CHANGE, tally.change.mean());
+        add(AFTER_CHANGE, tally.after.mean());
+        add(STALE, Some(tally.stale as f64));
+        add(STALE_SHARE, share(tally.stale, tally.reads));
+        add(REFUSED, (tally.refused > 0).then_some(tally.refused as f64));
         if let Some((before, after)) = told {
-            add(EVICTIONS, Unit::Count, Some(after.evictions.saturating_sub(before.evictions) as f64));
-            add(CACHED, Unit::Count, Some(after.items as f64));
+            add(EVICTIONS, Some(after.evictions.saturating_sub(before.evictions) as f64));
+            add(CACHED, Some(after.items as f64));
         }
-        figures
+        values
     }
 }
 
@@ -307,9 +308,9 @@ impl Workload for CacheWorkload {
         }
         let changed = (0..).zip(first).filter(|(record, first)| versions.acknowledged(*record) != **first);
         let read_back = self.check_store(session, versions, changed.map(|(record, _)| record))?;
-        let figures = self.trial_figures(&warmup, &measured, (*before).zip(now));
+        let metrics = self.trial_values(&warmup, &measured, (*before).zip(now));
         // Popular records are changed several times.
         let verification = Verification { answers: reads, writes, records: read_back, counted: 0, read_back };
-        Ok(Checked { verification, figures })
+        Ok(Checked { verification, metrics })
     }
 }

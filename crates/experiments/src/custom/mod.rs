@@ -121,6 +121,7 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
         about: about.leak(),
         axes: &AXES,
         operations: operations.leak(),
+        metrics: types::metrics(&declared.programs).leak(),
         chart_axis: "clients",
         answer: Answer::Throughput,
         published: None,

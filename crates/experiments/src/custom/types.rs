@@ -1,7 +1,7 @@
-//! Figures of each transaction type of a workload that has several: how large its part is, and how long it takes.
+//! Metrics of each transaction type of a workload that has several: how large its part is, and how long it takes.
 
 use super::declared::Program;
-use kurabe_core::figure::{Figure, Unit};
+use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 use kurabe_stats::Histogram;
 use std::time::Duration;
 
@@ -36,21 +36,32 @@ impl TypeTimes {
     }
 
     /// Of each type: the mean, the 99th percentile, and its share of all transactions.
-    pub(super) fn figures(&self, programs: &[Program]) -> Vec<Figure> {
+    pub(super) fn values(&self, programs: &[Program]) -> Vec<MetricValue> {
         let all: u64 = self.0.iter().map(Histogram::count).sum();
         let of_type = |(times, program): (&Histogram, &Program)| {
             let name = &program.name;
-            let time = |name: String, ns: Option<f64>| Some(Figure::new(name, Unit::Nanoseconds, ns?));
+            let time = |name: String, ns: Option<f64>| Some(MetricValue::new(name, Unit::Nanoseconds, ns?));
             let share = times.count() as f64 / all.max(1) as f64;
-            let figures = [
+            let values = [
                 time(name.clone(), times.mean()),
                 time(format!("{name} p99"), times.quantile(0.99).map(|ns| ns as f64)),
-                Some(Figure::new(format!("{name} share"), Unit::Share, share)),
+                Some(MetricValue::new(format!("{name} share"), Unit::Share, share)),
             ];
-            figures.into_iter().flatten()
+            values.into_iter().flatten()
         };
         self.0.iter().zip(programs).flat_map(of_type).collect()
     }
+}
+
+/// The metrics of each transaction type, where there are several.
+pub(super) fn metrics(programs: &[Program]) -> Vec<Metric> {
+    let of_type = |program: &Program| {
+        let name = |suffix: &str| -> &'static str { format!("{}{suffix}", program.name).leak() };
+        let time = |suffix, about| Metric::new(name(suffix), Unit::Nanoseconds, Better::Lower, about);
+        let share = Metric::new(name(" share"), Unit::Share, Better::Neither, "share of all transactions");
+        [time("", "mean time of this transaction type"), time(" p99", "99th percentile of its times"), share]
+    };
+    programs.iter().filter(|_| programs.len() > 1).flat_map(of_type).collect()
 }
 
 #[cfg(test)]
@@ -75,11 +86,11 @@ mod tests {
             own.record(1, Duration::from_millis(1));
             all.merge(&own);
         }
-        let figures = all.figures(&programs);
-        let value = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().value;
+        let values = all.values(&programs);
+        let value = |name: &str| values.iter().find(|value| value.name == name).unwrap().value;
         assert_eq!((value("browse"), value("browse share")), (20_000.0, 0.75));
         assert_eq!((value("visit"), value("visit share")), (1_000_000.0, 0.25));
         assert!((value("browse p99") / 30_000.0 - 1.0).abs() < 0.02);
-        assert!(TypeTimes::new(&programs[..1]).figures(&programs[..1]).is_empty());
+        assert!(TypeTimes::new(&programs[..1]).values(&programs[..1]).is_empty());
     }
 }

@@ -257,6 +257,6 @@ impl Workload for CustomCell {
         }
         let writes = clients.iter().map(|client| client.rows_written).sum();
         let verification = Verification { writes, records: writes, counted, ..Verification::default() };
-        Ok(Checked { verification, figures: times.figures(programs) })
+        Ok(Checked { verification, metrics: times.values(programs) })
     }
 }

@@ -37,6 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         OperationInfo { name: READ, about: "read one record by its key", requests: 1_000, writes: false },
         OperationInfo { name: WRITE, about: "add one record under a new key", requests: 1_000, writes: true },
     ],
+    metrics: &[],
     chart_axis: "clients",
     answer: Answer::Throughput,
     published: Some("web_kv.csv"),

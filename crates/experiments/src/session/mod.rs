@@ -97,6 +97,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             writes: false,
         },
     ],
+    metrics: &[],
     chart_axis: "payload",
     answer: Answer::Comparison,
     published: Some("session_store.csv"),

@@ -64,6 +64,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         requests: 100_000,
         writes: true,
     }],
+    metrics: transaction::METRICS,
     chart_axis: "clients",
     answer: Answer::Throughput,
     published: Some("webapp"),

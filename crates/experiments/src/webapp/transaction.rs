@@ -8,17 +8,32 @@ use super::user::{CHANGES, User};
 use crate::fill::text;
 use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::figure::{LOG, LOG_IN, SEARCH, UPDATE};
+use kurabe_core::experiment::{Client, Part, Transaction};
+use kurabe_core::metric::{Better, Metric, Unit};
 use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The steps of a request, in their order.
-const STEPS: [&str; 4] = [LOG_IN, LOG, UPDATE, SEARCH];
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+/// The mean time of each type of request, and of each step where it is made.
+pub(super) const METRICS: &[Metric] = &[
+    time("log in", "to find the user by name and password"),
+    time("write log", "to add a line to the log"),
+    time("update", "to change the user, which one request in 20 does"),
+    time("search", "to search the postal codes, which one request in 10 does"),
+    time("plain", "a request that does neither"),
+    time("with update", "a request that changes the user"),
+    time("with search", "a request that searches the postal codes"),
+    time("with both", "a request that does both"),
+];
+/// How many of them are steps; the others are types.
+const STEPS: usize = 4;
 
 /// One step: its statement, and the answer to it.
 struct Step {
@@ -31,11 +46,11 @@ impl Step {
         &mut self,
         session: &mut dyn Session,
         parameters: &[Value<'_>],
-        (_, time): &mut (&'static str, Duration),
+        part: &mut Part,
     ) -> Result<()> {
         let began = Instant::now();
         let done = self.statement.execute(session, parameters, &mut self.reply);
-        *time += began.elapsed();
+        part.add(began.elapsed());
         done
     }
 }
@@ -46,7 +61,7 @@ pub(super) struct Request {
     draws: Draws,
     draw: Draw,
     steps: [Step; 4],
-    times: [(&'static str, Duration); 4],
+    parts: [Part; METRICS.len()],
     /// Who logs in; after a check, the user as it logged in.
     user: User,
     /// What an update makes of it.
@@ -69,7 +84,7 @@ impl Request {
             draws: Draws::new(client, store.count, store.codes.towns.len() as u64),
             draw: Draw { line: 0, user: 1, version: None, town: None },
             steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
-            times: STEPS.map(|name| (name, Duration::ZERO)),
+            parts: std::array::from_fn(|at| Part::new(METRICS[at].name)),
             user: User::default(),
             changed: User::default(),
             address: String::new(),
@@ -123,8 +138,10 @@ impl Transaction for Request {
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let Draw { line, user, version, town } = self.draw;
         let [log_in, log, update, search] = &mut self.steps;
-        let [for_log_in, for_log, for_update, for_search] = &mut self.times;
+        let (for_steps, for_types) = self.parts.split_at_mut(STEPS);
+        let [for_log_in, for_log, for_update, for_search] = for_steps else { return Ok(()) };
         let own = &self.user;
+        let began = Instant::now();
         log_in.execute(session, &[Value::Text(&own.name), Value::Text(&own.password)], for_log_in)?;
         let (number, at) = (Value::Int(user as i64), Value::Time(draws::time(line)));
         log.execute(session, &[Value::Int(line as i64), number, Value::Text(&self.address), at], for_log)?;
@@ -135,6 +152,7 @@ impl Transaction for Request {
         if town.is_some() {
             search.execute(session, &[text(&self.prefix)?, text(&self.end)?], for_search)?;
         }
+        for_types[usize::from(version.is_some()) + 2 * usize::from(town.is_some())].add(began.elapsed());
         Ok(())
     }
 
@@ -160,8 +178,8 @@ impl Transaction for Request {
         self.written
     }
 
-    fn parts(&self) -> &[(&'static str, Duration)] {
-        &self.times
+    fn parts(&self) -> &[Part] {
+        &self.parts
     }
 }
 

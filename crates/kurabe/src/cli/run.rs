@@ -129,7 +129,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
                 choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
             format!("{}: {}", axis.help, choices.join(", "))
         }
-        AxisKind::CountOr { words, .. } => {
+        AxisKind::CountOr { words, .. } | AxisKind::Percent { words, .. } if !words.is_empty() => {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
             format!("{}, {}", axis.help, words.join(", "))
         }
@@ -137,7 +137,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
             format!("{} ({file}); or {}", axis.help, words.join(", "))
         }
-        AxisKind::Size { .. } | AxisKind::Count { .. } | AxisKind::Percent { .. } => axis.help.to_owned(),
+        _ => axis.help.to_owned(),
     };
     let default = match axis.default {
         [] => "a closed loop".to_owned(),

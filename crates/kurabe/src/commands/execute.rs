@@ -90,11 +90,10 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     if job.dry {
         return Ok(exit::DONE);
     }
-    for disturbance in kurabe_observe::disturbances(&std::env::temp_dir()) {
-        output.warning(&disturbance);
-    }
-    for caution in cautions(&plan, opened) {
-        output.warning(&caution);
+    let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
+    found.extend(cautions(&plan, opened));
+    for caution in &found {
+        output.warning(caution);
     }
     for line in scattered(opened) {
         output.note(&line);
@@ -114,13 +113,16 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         targets: opened.records.clone(),
         cells: plan.records(),
         overhead,
+        cautions: found,
     };
     signals::wait_for("the targets to be made ready");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
-    for unknown in preflight::unanalysed(&plan, targets, &mut fixtures) {
-        output.warning(&unknown);
+    let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
+    for unknown in &unanalysed {
+        output.warning(unknown);
     }
+    header.cautions.extend(unanalysed);
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run::new(header);

@@ -54,7 +54,11 @@ impl Ending {
         let resumptions = self.run.resumptions.clone();
         let run = Run { header: self.run.header.clone(), trials, resumptions, end };
         let info = registry::of(&run.header.spec).ok().map(Experiment::info);
-        let open = analyse(&run, info).verdicts.iter().filter(|verdict| !verdict.conclusive).count();
+        let open = analyse(&run, info)
+            .verdicts
+            .iter()
+            .filter(|verdict| verdict.primary && !verdict.conclusive)
+            .count();
         let spent = self.began.elapsed();
         let more = spent / rounds.max(1) * further;
         self.why = match self.budget {

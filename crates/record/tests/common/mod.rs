@@ -94,6 +94,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
                 stored_bytes: None,
             },
         ],
+        cautions: vec!["the machine is busy".into()],
         overhead: vec![OverheadRecord {
             axes: cell(1_000, "blob"),
             operation: "read".into(),
@@ -128,7 +129,7 @@ fn trial(n: u32) -> TrialRecord {
         exhausted: None,
         around_ns: 1_000_000,
         observed: Some(Box::new(observed())),
-        figures: Vec::new(),
+        metrics: Vec::new(),
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,

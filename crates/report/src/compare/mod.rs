@@ -8,9 +8,10 @@ mod differences;
 mod render;
 
 use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
-use crate::finding::{Finding, Interval, Metric, Pair, Scope, Section, Span, Statement, Why};
-use crate::summary::{CellFigures, Status, Summary, TargetSummary, VerdictResult};
+use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
+use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
+use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_stats::PairedRatio;
 use kurabe_stats::distribution::student_t_quantile;
@@ -48,7 +49,7 @@ impl Compared {
     }
 }
 
-/// A cell and operation that both runs have.
+/// A metric of a cell and operation that both runs have.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The target, as the first run calls it.
@@ -57,9 +58,13 @@ pub struct Row {
     pub axes: Cell,
     /// The operation.
     pub operation: String,
-    /// What is compared.
-    pub metric: Metric,
-    /// Its value in the first run: transactions per second, or the p99 of response times in microseconds.
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether it answers the experiment's question.
+    pub primary: bool,
+    /// Its value in the first run.
     pub first: Option<Interval>,
     /// In the second run.
     pub second: Option<Interval>,
@@ -67,13 +72,13 @@ pub struct Row {
     pub result: VerdictResult,
     /// Why they are not compared, where they are not.
     pub why: Option<Why>,
-    /// Second ÷ first, higher is better, of the geometric means.
+    /// Second ÷ first of the geometric means, above 1 where the second is better.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Whether the faster run's client was full, so that the ratio is the least.
+    /// Whether the better run's client was full, so that the ratio is the least.
     pub lower_bound: bool,
     /// The axes in their order, with their values as people write them.
     #[serde(skip)]
@@ -81,12 +86,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// The interval of a called difference as one above 1, whichever run is the faster.
+    /// The interval of a called difference as one above 1, whichever run is the better.
     pub(crate) fn gain(&self) -> Option<Span> {
         let (low, high) = (self.low?, self.high?);
         match self.result {
-            VerdictResult::Faster => Some(Span { low, high }),
-            VerdictResult::Slower => Some(Span { low: 1.0 / high, high: 1.0 / low }),
+            VerdictResult::Better => Some(Span { low, high }),
+            VerdictResult::Worse => Some(Span { low: 1.0 / high, high: 1.0 / low }),
             _ => None,
         }
     }
@@ -120,9 +125,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
             unmatched.push(Finding::Unmatched { run: run.clone(), figures: count as u32 });
         }
     }
-    let comparable =
-        pairs.iter().filter(|(a, b)| a.status == Status::Ok && b.status == Status::Ok).count().max(1);
-    let rows: Vec<Row> = pairs.iter().map(|(a, b)| row(first, second, a, b, comparable)).collect();
+    let rows = rows(first, second, &pairs);
     let publishing =
         |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
     let mut findings = publishing(first);
@@ -164,12 +167,55 @@ fn only_in(summary: &Summary, target: usize) -> Finding {
     Finding::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
 }
 
-fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comparisons: usize) -> Row {
+/// A row for each pair and metric: what loops are compared by, and what both have of others. Primary ones come first.
+fn rows(first: &Summary, second: &Summary, pairs: &[(&CellFigures, &CellFigures)]) -> Vec<Row> {
+    let metrics = &first.labels.metrics;
+    let compared = |metric: &MetricInfo, (a, b): &(&CellFigures, &CellFigures)| {
+        let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
+        let failed = a.status != Status::Ok || b.status != Status::Ok;
+        match metric.source {
+            Source::Trial if a.metric == metric.name => has || failed,
+            Source::Trial => has && !metric.is_speed() && metric.better != Better::Neither,
+            Source::Slope(_) | Source::Cost(_) => false,
+        }
+    };
+    let mut found: Vec<_> = pairs
+        .iter()
+        .flat_map(|pair| {
+            let these = metrics.iter().filter(move |metric| compared(metric, pair));
+            these.map(move |metric| (metric, pair))
+        })
+        .collect();
+    found.sort_by_key(|(metric, _)| !metric.primary);
+    let comparisons = |primary: bool| {
+        let these = found.iter().filter(|(metric, _)| metric.primary == primary);
+        these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok).count().max(1)
+    };
+    let counts = [comparisons(true), comparisons(false)];
+    let of = |(metric, (a, b)): &(&MetricInfo, &(&CellFigures, &CellFigures))| {
+        row(first, second, metric, (a, b), counts[usize::from(!metric.primary)])
+    };
+    found.iter().map(of).collect()
+}
+
+fn row(
+    first: &Summary,
+    second: &Summary,
+    metric: &MetricInfo,
+    (a, b): (&CellFigures, &CellFigures),
+    comparisons: usize,
+) -> Row {
+    let value = |cell: &CellFigures| {
+        let valid = !cell.is_overloaded() && !cell.is_generator_late();
+        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricFigures::interval)
+    };
     let mut row = Row {
         target: a.target.clone(),
         axes: a.axes.clone(),
         operation: a.operation.clone(),
-        metric: a.metric,
+        metric: metric.name.clone(),
+        unit: metric.unit,
+        primary: metric.primary,
         first: value(a),
         second: value(b),
         result: VerdictResult::NotComparable,
@@ -190,30 +236,21 @@ fn row(first: &Summary, second: &Summary, a: &CellFigures, b: &CellFigures, comp
     if row.why.is_some() {
         return row;
     }
-    let figures = |cell: &CellFigures| cell.by_round.values().copied().collect::<Vec<f64>>();
+    let figures = |cell: &CellFigures| -> Vec<f64> {
+        let rounds = cell.metric(&metric.name).map(|found| found.by_round.values());
+        rounds.into_iter().flatten().map(|value| metric.goodness(*value)).collect()
+    };
     let Some(ratio) = welch(&figures(b), &figures(a), comparisons) else {
-        row.why = Some(Why::NoCommonRound);
+        row.why = Some(Why::NotPositive);
         return row;
     };
-    let floor = first.noise_floor.unwrap_or(0.0).max(second.noise_floor.unwrap_or(0.0));
-    (row.result, row.why, row.lower_bound) = bounded(result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
+    // The floor of what loops are compared by says nothing of other metrics.
+    let floor = |summary: &Summary| summary.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
+    let floor = floor(first).max(floor(second));
+    (row.result, row.why, row.lower_bound) =
+        bounded(metric, result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
-}
-
-/// What is compared of a cell: transactions per second, or the p99 of response times.
-fn value(cell: &CellFigures) -> Option<Interval> {
-    match cell.metric {
-        Metric::ResponseP99 if cell.is_overloaded() || cell.is_generator_late() => None,
-        Metric::ResponseP99 => {
-            let value = cell.open_loop?.response_us.p99;
-            Some(Interval { value, low: None, high: None })
-        }
-        Metric::Throughput | Metric::HighestRate => {
-            let rate = cell.ops_per_second?;
-            Some(Interval { value: rate.median, low: rate.low, high: rate.high })
-        }
-    }
 }
 
 /// The ratio of two geometric means with the interval of Welch ("The generalization of 'Student's' problem when
@@ -257,10 +294,11 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
     if let Some(run) = [first, second].into_iter().find(|summary| !summary.complete) {
         return vec![Finding::NotCompared { run: run.run.clone() }];
     }
-    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count() as u32;
+    let primary = || rows.iter().filter(|row| row.primary);
+    let count = |result: VerdictResult| primary().filter(|row| row.result == result).count() as u32;
     let mut findings = vec![Finding::Changes {
-        faster: count(VerdictResult::Faster),
-        slower: count(VerdictResult::Slower),
+        better: count(VerdictResult::Better),
+        worse: count(VerdictResult::Worse),
         no_difference: count(VerdictResult::NoDifference),
         inconclusive: count(VerdictResult::Inconclusive),
         not_comparable: count(VerdictResult::NotComparable),
@@ -270,7 +308,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
     }
     let noise_floor = [first.noise_floor, second.noise_floor].into_iter().flatten().max_by(f64::total_cmp);
     findings.push(Finding::NotInterleaved { noise_floor });
-    findings.extend(rows.iter().filter_map(|row| changed(row, first)));
+    findings.extend(primary().filter_map(|row| changed(row, first)));
     findings
 }
 
@@ -286,10 +324,10 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         at: chart.and_then(|chart| row.axes.get(chart)).cloned().into_iter().collect(),
         axes: Cell::new(axes),
     };
-    let (metric, lower_bound) = (row.metric, row.lower_bound);
+    let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
     if let Some(ratio) = row.gain() {
-        let faster = row.result == VerdictResult::Faster;
-        return Some(Finding::Changed { scope, metric, faster, ratio, lower_bound });
+        let better = row.result == VerdictResult::Better;
+        return Some(Finding::Changed { scope, metric, better, ratio, lower_bound });
     }
     let [a, b] = SIDES.map(str::to_owned);
     let pair = Pair { metric, axis: "run".to_owned(), a, b };

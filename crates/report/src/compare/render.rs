@@ -1,13 +1,15 @@
 //! A comparison of two runs as text, Markdown and JSON.
 
 use super::{Compared, Row};
-use crate::finding::{Interval, Metric, Section};
-use crate::format::{figure, micros};
+use crate::finding::{Interval, Section};
+use crate::format::{capital, figure, value_of};
 use crate::markdown::{escaped, items, markdown_table, publishing};
+use crate::metrics::is_speed;
 use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
 use crate::template::amount;
 use crate::terminal::{Options, Page};
+use kurabe_core::metric::Unit;
 use std::fmt::Write as _;
 
 /// The comparison for a terminal.
@@ -47,16 +49,14 @@ pub fn markdown(compared: &Compared) -> String {
 
 /// A table for each metric that is compared, and one of what else differs.
 fn tables(compared: &Compared) -> Vec<Table> {
-    let metrics = [
-        (Metric::Throughput, "Operations per second"),
-        (Metric::ResponseP99, "Response p99"),
-        (Metric::HighestRate, "Highest rate per second"),
-    ];
-    let of = |(metric, title): (Metric, &str)| {
-        let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.metric == metric).collect();
-        rows_table(&rows, title)
+    let of = |rows: &[Row]| {
+        let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
+        rows_table(&rows.iter().collect::<Vec<_>>(), &format!("{}{unit}", capital(&rows[0].metric)))
     };
-    let all = metrics.into_iter().map(of).chain([differences(compared)]);
+    let mut rows = compared.rows.clone();
+    rows.sort_by_key(|row| compared.rows.iter().position(|first| first.metric == row.metric));
+    let all = rows.chunk_by(|a, b| a.metric == b.metric).map(of).collect::<Vec<_>>();
+    let all = all.into_iter().chain([differences(compared)]);
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -76,10 +76,10 @@ fn rows_table(rows: &[&Row], title: &str) -> Table {
     let mut columns = vec![column("operation", false), column("target", false)];
     columns.extend(axes.iter().map(|at| column(&rows[0].shown[*at].0, false)));
     columns.extend(["first", "second", "change"].map(|head| column(head, true)));
-    let value = |row: &Row, value: Option<Interval>| match (value, row.metric) {
+    let value = |row: &Row, value: Option<Interval>| match (value, row.unit) {
         (None, _) => "–".to_owned(),
-        (Some(value), Metric::ResponseP99) => micros(value.value),
-        (Some(value), _) => figure(value.value),
+        (Some(value), Unit::PerSecond) => figure(value.value),
+        (Some(value), unit) => value_of(unit, value.value),
     };
     let cells = |row: &&Row| {
         let mut cells = vec![row.operation.clone(), row.target.clone()];
@@ -88,14 +88,15 @@ fn rows_table(rows: &[&Row], title: &str) -> Table {
         cells
     };
     let rows = rows.iter().map(cells).collect();
-    Table { operation: title.to_owned(), legend: None, means: false, columns, rows }
+    Table { columns, rows, ..Table::new(title.to_owned()) }
 }
 
 fn change(row: &Row) -> String {
     let how = row.gain().map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
+    let speed = is_speed(&row.metric);
     match row.result {
-        VerdictResult::Faster => format!("faster: {how}"),
-        VerdictResult::Slower => format!("slower: {how}"),
+        VerdictResult::Better => format!("{}: {how}", if speed { "faster" } else { "better" }),
+        VerdictResult::Worse => format!("{}: {how}", if speed { "slower" } else { "worse" }),
         VerdictResult::NoDifference => "equal".to_owned(),
         VerdictResult::NotComparable => "not compared".to_owned(),
         VerdictResult::Inconclusive => "inconclusive".to_owned(),
@@ -109,13 +110,7 @@ fn differences(compared: &Compared) -> Table {
         .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
         .collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table {
-        operation: "What differs beside the figures".to_owned(),
-        legend: None,
-        means: false,
-        columns,
-        rows,
-    }
+    Table { columns, rows, ..Table::new("What differs beside the figures".to_owned()) }
 }
 
 fn column(head: &str, right: bool) -> Column {

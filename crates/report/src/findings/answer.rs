@@ -1,37 +1,43 @@
 //! What answers the experiment's question, before all else.
 
-use super::{Context, pairs, slope};
-use crate::comparison::paired;
-use crate::finding::Metric;
-use crate::finding::{Finding, Interval, MetricPoint, Scope, Span, TargetRate};
-use crate::summary::{CellFigures, Status, Verdict, VerdictResult};
-use kurabe_core::axis::{AxisValue, Cell};
+use super::{Context, pairs};
+use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate};
+use crate::metrics::interval;
+use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
+use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
-use kurabe_core::figure::SUMMARISED;
-use kurabe_stats::{IntervalSettings, interval_of_mean, mix};
+use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
+use kurabe_stats::{IntervalSettings, mix};
 
 /// Whether the answer says what a comparison shows.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
 
 /// The answer, and which comparisons are told with it.
 pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, Answered) {
-    match answer {
-        Answer::Comparison => (Vec::new(), Box::new(|_| false)),
-        Answer::Throughput => (throughput(context), Box::new(|_| false)),
-        Answer::Slope => (slope::findings(context), Box::new(|_| false)),
-        Answer::Cost(axis) => {
-            let verdicts: Vec<&Verdict> =
-                context.verdicts.iter().filter(|verdict| verdict.pair.axis == axis).collect();
+    let cost = |metric: &MetricInfo| match metric.source {
+        Source::Cost(axis) => Some((metric.name.clone(), axis)),
+        Source::Trial | Source::Slope(_) => None,
+    };
+    let own = context.info.map_or(&[][..], |info| info.metrics);
+    match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
+        (Answer::Comparison, _) => (Vec::new(), Box::new(|_| false)),
+        (Answer::Throughput, _) => (throughput(context), Box::new(|_| false)),
+        (Answer::Metrics, None) => (values(context), Box::new(|_| false)),
+        (Answer::Metrics, Some((metric, axis))) => {
+            let answered = move |verdict: &Verdict| {
+                verdict.pair.axis == axis && crate::metrics::is_speed(&verdict.pair.metric)
+            };
             let mut findings = Vec::new();
             let mut left: Vec<&Verdict> = Vec::new();
-            for verdict in verdicts {
-                match cost(context, verdict, axis).filter(|cost| is_first(cost, &findings)) {
+            for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
+                match self::cost(context, verdict, &metric, axis).filter(|cost| is_first(cost, &findings)) {
                     Some(cost) => findings.push(cost),
                     None => left.push(verdict),
                 }
             }
             findings.extend(pairs::findings(context, &left));
-            (findings, Box::new(move |verdict| verdict.pair.axis == axis))
+            findings.extend(values(context));
+            (findings, Box::new(answered))
         }
     }
 }
@@ -58,7 +64,7 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
         for x in ends.iter().copied().flatten() {
             let cells = (0..context.labels.names.len())
                 .filter_map(|target| context.baseline(target, &operation.name, x.as_ref()))
-                .filter(|cell| cell.status == Status::Ok && cell.metric != Metric::ResponseP99);
+                .filter(|cell| cell.status == Status::Ok && cell.metric != RESPONSE_P99.name);
             let rates: Vec<TargetRate> = cells.filter_map(rate).collect();
             if rates.is_empty() {
                 continue;
@@ -81,52 +87,33 @@ fn rate(cell: &CellFigures) -> Option<TargetRate> {
 }
 
 /// What a value of an axis costs, compared with its baseline, where the comparison was called.
-fn cost(context: &Context<'_>, verdict: &Verdict, axis: &str) -> Option<Finding> {
-    if !matches!(verdict.result, VerdictResult::Faster | VerdictResult::Slower)
-        || verdict.pair.metric != Metric::Throughput
+fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> Option<Finding> {
+    if !matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse)
+        || verdict.pair.metric != THROUGHPUT.name
     {
         return None;
     }
-    let values = context.labels.axis(axis)?;
-    let name = verdict.target.as_ref()?;
-    let cell = |side: &str| {
-        let value = values.values.iter().find(|value| values.show(value) == side)?;
-        context.cells.iter().find(|cell| {
-            let shared = verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at));
-            cell.target == *name
-                && cell.operation == verdict.operation
-                && !cell.baseline_repeat
-                && shared
-                && cell.axes.get(axis) == Some(value)
-        })
-    };
-    let (a, b) = (cell(&verdict.pair.a)?, cell(&verdict.pair.b)?);
+    let [a, b] = context.sides(verdict)?;
     let clients = |cell: &CellFigures| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
-    let (rates_a, rates_b) = paired(a, b);
-    let costs: Vec<f64> =
-        rates_a.iter().zip(&rates_b).map(|(a, b)| 1e6 * (clients_a / a - clients_b / b)).collect();
-    let sign = if costs.first()? < &0.0 { -1.0 } else { 1.0 };
-    let sizes: Vec<f64> = costs.iter().map(|cost| cost * sign).collect();
+    let rounds: Vec<f64> = a.metric(metric)?.by_round.values().copied().collect();
     // A round in which it was the other way round leaves no interval that says how much: the ratio has one.
+    if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
+        return None;
+    }
     let settings = IntervalSettings::new(mix(context.run.header.spec.seed, 0xC0))
-        .for_comparisons(context.comparisons.max(1));
-    let estimate = interval_of_mean(&sizes, &context.rule.settings(settings)).ok()?;
-    let ends = [estimate.low * sign, estimate.high * sign];
-    let operation = verdict.operation.clone();
+        .for_comparisons(context.comparisons[0].max(1));
+    let us = |ns: f64| ns / 1e3;
+    let cost = interval(&rounds, &context.rule.settings(settings))?;
     Some(Finding::Cost {
         scope: Scope {
-            operations: vec![operation],
-            targets: vec![name.clone()],
+            operations: vec![verdict.operation.clone()],
+            targets: verdict.target.clone().into_iter().collect(),
             at: verdict.x.iter().cloned().collect(),
             axes: context.held(axis),
         },
-        pair: verdict.pair.clone(),
-        cost_us: Interval {
-            value: estimate.value * sign,
-            low: Some(ends[0].min(ends[1])),
-            high: Some(ends[0].max(ends[1])),
-        },
+        pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
+        cost_us: Interval { value: us(cost.value), low: cost.low.map(us), high: cost.high.map(us) },
         // Time is the reciprocal of throughput where both have as many clients.
         factor: Span {
             low: clients_a / clients_b / verdict.high?,
@@ -135,32 +122,36 @@ fn cost(context: &Context<'_>, verdict: &Verdict, axis: &str) -> Option<Finding>
     })
 }
 
-/// The metrics that an experiment's question asks for beside throughput: the median of the rounds at each combination of
-/// the axes that vary.
-pub(super) fn metrics(context: &Context<'_>) -> Vec<Finding> {
+/// The values of the primary metrics that are neither what loops are compared by nor costs: at each combination of the axes
+/// that vary.
+pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
+    let shown = |metric: &&MetricInfo| {
+        metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
+    };
     let mut findings: Vec<Finding> = Vec::new();
-    for name in SUMMARISED {
+    for metric in context.labels.metrics.iter().filter(shown) {
+        let chart = context.labels.chart_axis().filter(|_| metric.source != Source::Trial);
         for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat) {
-            let Some(figure) = cell.figures.iter().find(|figure| figure.name == name) else { continue };
-            let varying = context.labels.axes.iter().filter(|axis| axis.varies());
-            let axes = Cell::new(
-                varying.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone()))),
-            );
-            let point = MetricPoint { axes, value: figure.value };
-            let operation = vec![cell.operation.clone()];
+            let Some(figures) = cell.metric(&metric.name) else { continue };
+            let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
+            let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));
+            let axes =
+                varying.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
+            let point = MetricPoint { axes: Cell::new(axes), figure: figures.interval() };
+            let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);
             let same = |finding: &&mut Finding| {
-                matches!(finding, Finding::MetricValues { scope, name: known, .. }
-                    if known == name && scope.operations == operation && scope.targets[..] == [cell.target.clone()])
+                matches!(finding, Finding::MetricValues { scope, name, .. }
+                    if *name == metric.name && scope.operations == operations && scope.targets == targets)
             };
-            if let Some(Finding::MetricValues { points, .. }) = findings.iter_mut().find(same) {
-                points.push(point);
-                continue;
+            match findings.iter_mut().find(same) {
+                Some(Finding::MetricValues { points, .. }) if points.contains(&point) => {}
+                Some(Finding::MetricValues { points, .. }) => points.push(point),
+                _ => {
+                    let scope = Scope { operations, targets, ..Scope::default() };
+                    let (name, unit) = (metric.name.clone(), metric.unit);
+                    findings.push(Finding::MetricValues { scope, name, unit, points: vec![point] });
+                }
             }
-            let targets = vec![cell.target.clone()];
-            let scope =
-                Scope { operations: operation, targets, at: Vec::<AxisValue>::new(), axes: Cell::default() };
-            let (name, unit) = (name.to_owned(), figure.unit);
-            findings.push(Finding::MetricValues { scope, name, unit, points: vec![point] });
         }
     }
     findings

@@ -30,6 +30,8 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings.extend(proof::exhausted(run));
     findings.extend(steadiness(context));
     findings.extend(disturbed(context));
+    let before = run.header.cautions.iter();
+    findings.extend(before.map(|caution| Finding::FoundBefore { caution: caution.clone() }));
     for target in context.targets {
         let note = |note: &String| Finding::TargetNote { target: target.name.clone(), note: note.clone() };
         findings.extend(target.notes.iter().map(note));

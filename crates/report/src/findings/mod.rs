@@ -19,14 +19,13 @@ mod open_loop;
 pub(crate) mod pairs;
 mod published;
 mod ranking;
-mod slope;
 
 use crate::comparison::TARGET;
 use crate::finding::{Finding, Promise, Scope, Section, Statement};
 use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, Status, TargetSummary, Verdict};
+use crate::summary::{CellFigures, Status, TargetSummary, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
@@ -43,8 +42,8 @@ pub(crate) struct Context<'a> {
     pub rule: &'a Rule,
     /// Rounds in which anything was measured.
     pub rounds: u32,
-    /// Comparisons whose intervals hold together.
-    pub comparisons: u32,
+    /// Comparisons of primary metrics, whose intervals hold together; and those of others.
+    pub comparisons: [u32; 2],
 }
 
 /// All findings, in the order of their sections.
@@ -77,9 +76,10 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     let (mut first, answered) = answer::findings(context, answer);
     let (by_rate, mut details) = open_loop::findings(context);
     first.extend(by_rate);
-    let decided: Vec<&Verdict> = context.verdicts.iter().filter(|verdict| !answered(verdict)).collect();
+    let (primary, others): (Vec<&Verdict>, Vec<&Verdict>) =
+        context.verdicts.iter().filter(|verdict| !answered(verdict)).partition(|verdict| verdict.primary);
     let (targets, levels): (Vec<&Verdict>, Vec<&Verdict>) =
-        decided.iter().copied().partition(|verdict| verdict.pair.axis == TARGET);
+        primary.iter().copied().partition(|verdict| verdict.pair.axis == TARGET);
     let (targets, levels) = (pairs::findings(context, &targets), pairs::findings(context, &levels));
     let has_interval = |verdict: &Verdict| verdict.low.is_some();
     if context.verdicts.iter().any(|verdict| verdict.ratio.is_some())
@@ -94,14 +94,17 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         } else {
             first.extend(targets);
         }
-        // A slope's cells differ in their clients, so that their throughput answers nothing.
-        let asked =
-            |finding: &Finding| answer != Answer::Slope && !matches!(finding, Finding::NotComparable { .. });
+        let asked = |finding: &Finding| !matches!(finding, Finding::NotComparable { .. });
         let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
         first.extend(asked);
         details.extend(other);
     }
-    first.extend(answer::metrics(context));
+    // Of other metrics there are many verdicts: those that were called.
+    let called = |verdict: &&Verdict| matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
+    details.extend(pairs::findings(context, &others.into_iter().filter(called).collect::<Vec<_>>()));
+    if answer != Answer::Metrics {
+        first.extend(answer::values(context));
+    }
     first.extend(published::findings(context));
     if first.is_empty() {
         first.extend(answer::throughput(context));
@@ -129,6 +132,27 @@ impl Context<'_> {
                 && !cell.baseline_repeat
                 && self.labels.axes.iter().all(is)
         })
+    }
+
+    /// The two cells of a comparison.
+    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellFigures; 2]> {
+        let pair = &verdict.pair;
+        let axis = self.labels.axis(&pair.axis);
+        let cell = |side: &String| {
+            self.cells.iter().find(|cell| {
+                let is_side = match axis {
+                    Some(axis) => {
+                        axis.show_of(&cell.axes) == *side && Some(&cell.target) == verdict.target.as_ref()
+                    }
+                    None => cell.target == *side,
+                };
+                is_side
+                    && cell.operation == verdict.operation
+                    && !cell.baseline_repeat
+                    && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
+            })
+        };
+        Some([cell(&pair.a)?, cell(&pair.b)?])
     }
 
     /// The values of the chart axis, in order; one `None` where there is no such axis.

@@ -1,11 +1,11 @@
 //! What an open loop shows: response times by rate and where they bend, rates that were not kept up, a late generator.
 
 use super::Context;
-use crate::finding::Metric;
 use crate::finding::{Finding, RatePoint, Scope};
 use crate::summary::{CellFigures, Status};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
+use kurabe_core::metric::HIGHEST_RATE;
 
 /// From this factor on the p99 of the lowest rate is left behind.
 const BEND: f64 = 2.0;
@@ -68,12 +68,11 @@ fn response_times(line: &Line<'_>) -> Option<Finding> {
     let point = |(rate, cell): &&(u64, &CellFigures)| {
         Some(RatePoint { rate: *rate, p99_us: cell.open_loop?.response_us.p99 })
     };
-    // What is compared by round is the reciprocal of the p99.
+    let by_round = |cell: &CellFigures| cell.metric(cell.metric).map(|metric| metric.by_round.clone());
+    let first = by_round(lowest).unwrap_or_default();
     let bends = |(_, cell): &&&(u64, &CellFigures)| {
-        let slower = |(round, speed): (&u32, &f64)| {
-            lowest.by_round.get(round).is_some_and(|first| first / speed >= BEND)
-        };
-        cell.by_round.iter().all(slower)
+        let doubled = |(round, p99): (&u32, &f64)| first.get(round).is_some_and(|first| p99 / first >= BEND);
+        by_round(cell).is_some_and(|rounds| rounds.iter().all(doubled))
     };
     Some(Finding::ResponseTimes {
         scope: line.at(&cells),
@@ -110,7 +109,7 @@ fn late(line: &Line<'_>) -> Option<Finding> {
 /// Whether the highest rate that was found was not kept up, or the generator was late, when it was confirmed.
 fn missed_objective(cell: &CellFigures) -> bool {
     let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
-    cell.metric == Metric::HighestRate && cell.status == Status::Ok && !cell.baseline_repeat && !kept
+    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.baseline_repeat && !kept
 }
 
 fn not_kept(context: &Context<'_>, cell: &CellFigures) -> Option<Finding> {

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::comparison::TARGET;
 use crate::finding::{Finding, Limit, Pair, Promise, Scope, Span, Why};
+use crate::metrics::is_speed;
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::axis::AxisValue;
 
@@ -23,13 +24,13 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
     for verdict in verdicts {
         let mut pair = verdict.pair.clone();
         let result = match verdict.result {
-            VerdictResult::Slower => {
+            VerdictResult::Worse => {
                 std::mem::swap(&mut pair.a, &mut pair.b);
-                VerdictResult::Faster
+                VerdictResult::Better
             }
             other => other,
         };
-        let called = result == VerdictResult::Faster && pair.axis == TARGET;
+        let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
         let durability =
             if called { context.promises(&verdict.operation, &[&pair.a, &pair.b]) } else { Vec::new() };
         let (why, interval) = (verdict.why.clone(), verdict.low.is_some());
@@ -46,10 +47,10 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
         }
     }
     // A pair's findings stand together, wins first.
-    let mut order: Vec<(String, String)> = Vec::new();
+    let mut order: Vec<(String, String, String)> = Vec::new();
     let mut place = |pair: &Pair| {
         let sides = if pair.a < pair.b { (&pair.a, &pair.b) } else { (&pair.b, &pair.a) };
-        let key = (pair.axis.clone(), format!("{} {}", sides.0, sides.1));
+        let key = (pair.metric.clone(), pair.axis.clone(), format!("{} {}", sides.0, sides.1));
         order.iter().position(|known| *known == key).unwrap_or_else(|| {
             order.push(key);
             order.len() - 1
@@ -58,7 +59,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
     let mut placed: Vec<(usize, Group<'_>)> =
         groups.into_iter().map(|group| (place(&group.pair), group)).collect();
     placed.sort_by_key(|(place, group)| {
-        (*place, group.result != VerdictResult::Faster, group.result == VerdictResult::NotComparable)
+        (*place, group.result != VerdictResult::Better, group.result == VerdictResult::NotComparable)
     });
     placed.iter().flat_map(|(_, group)| split(context, group)).collect()
 }
@@ -81,7 +82,7 @@ fn split(context: &Context<'_>, group: &Group<'_>) -> Vec<Finding> {
         };
         let (pair, comparisons) = (group.pair.clone(), members.len() as u32);
         match group.result {
-            VerdictResult::Faster | VerdictResult::Slower => Some(Finding::Faster {
+            VerdictResult::Better | VerdictResult::Worse => Some(Finding::Better {
                 scope,
                 pair,
                 ratio: Span::around(members.iter().filter_map(|verdict| gain(verdict)))?,
@@ -110,15 +111,15 @@ fn split(context: &Context<'_>, group: &Group<'_>) -> Vec<Finding> {
 pub(crate) fn gain(verdict: &Verdict) -> Option<Span> {
     let (low, high) = (verdict.low?, verdict.high?);
     match verdict.result {
-        VerdictResult::Faster => Some(Span { low, high }),
-        VerdictResult::Slower => Some(Span { low: 1.0 / high, high: 1.0 / low }),
+        VerdictResult::Better => Some(Span { low, high }),
+        VerdictResult::Worse => Some(Span { low: 1.0 / high, high: 1.0 / low }),
         _ => None,
     }
 }
 
 /// What limited the slower side, where targets were compared and that is the same in all comparisons.
 fn limit(members: &[&Verdict]) -> Option<Limit> {
-    let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == VerdictResult::Faster)];
+    let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == VerdictResult::Better)];
     let first = members.first().filter(|verdict| verdict.target.is_none()).and_then(|v| slower(v))?;
     let same = members.iter().all(|v| slower(v).is_some_and(|one| one.bottleneck == first.bottleneck));
     let least = members.iter().filter_map(|v| slower(v)).find(|one| one.confidence != first.confidence);

@@ -1,10 +1,11 @@
 //! How the run's ratios compare with published ones: whether they agree, and if not, in which application they would.
 
 use super::Context;
-use crate::finding::Metric;
 use crate::finding::{Finding, PublishedHere, Span};
+use crate::metrics::is_speed;
 use crate::published::{Shape, load};
-use crate::summary::{Verdict, VerdictResult};
+use crate::summary::{CellFigures, Verdict, VerdictResult};
+use kurabe_core::metric::THROUGHPUT;
 
 /// One finding for each ratio that the published figures of the experiment have.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
@@ -15,10 +16,12 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
 fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
     let mut here: Vec<PublishedHere> = Vec::new();
     for verdict in context.verdicts {
-        let called = matches!(verdict.result, VerdictResult::Faster | VerdictResult::Slower);
+        let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
         let pair = (&verdict.pair.a, &verdict.pair.b);
         let forward = pair == (&shape.faster, &shape.slower);
-        let asked = verdict.pair.axis == shape.axis && (forward || pair == (&shape.slower, &shape.faster));
+        let asked = is_speed(&verdict.pair.metric)
+            && verdict.pair.axis == shape.axis
+            && (forward || pair == (&shape.slower, &shape.faster));
         let Some(target) = verdict.target.clone().filter(|_| asked && called) else { continue };
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else { continue };
         let ratio = if forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
@@ -42,20 +45,13 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
 /// With how much other work in each request, in microseconds, the ratio would be the published one; `None` where it would
 /// not with any.
 fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Span> {
-    let time = |value: &String| {
-        let axis = context.labels.axis(&shape.axis)?;
-        let value = axis.values.iter().find(|known| axis.show(known) == *value)?;
-        let cell = context.cells.iter().find(|cell| {
-            Some(&cell.target) == verdict.target.as_ref()
-                && cell.operation == verdict.operation
-                && cell.metric == Metric::Throughput
-                && !cell.baseline_repeat
-                && cell.axes.get(&shape.axis) == Some(value)
-                && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
-        })?;
-        Some(1e6 * cell.totals.as_ref()?.clients as f64 / cell.ops_per_second?.median)
+    let time = |cell: &CellFigures| {
+        let rate = cell.metric(THROUGHPUT.name)?.value;
+        Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
     };
-    let (fast, slow) = (time(&shape.faster)?, time(&shape.slower)?);
+    let [a, b] = context.sides(verdict)?;
+    let (a, b) = (time(a)?, time(b)?);
+    let (fast, slow) = if verdict.pair.a == shape.faster { (a, b) } else { (b, a) };
     let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);
     Some(Span { low: other(shape.high), high: other(shape.low) }).filter(|work| work.low > 0.0)
 }

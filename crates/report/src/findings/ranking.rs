@@ -1,22 +1,26 @@
-//! Which of several targets is the fastest: one that was called faster than each of the others.
+//! Which of several targets is the best: one that was called better than each of the others.
 
 use super::Context;
 use super::pairs::gain;
 use crate::comparison::TARGET;
 use crate::finding::{Finding, Span};
-use crate::summary::{Status, Verdict, VerdictResult};
+use crate::summary::{MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::durability::DurabilityClass;
+use kurabe_core::metric::{Better, Source};
 use std::collections::BTreeMap;
+
+/// An operation and the metric by which its targets are ranked.
+type What<'a> = (&'a str, &'a MetricInfo);
 
 /// What the comparisons at one value of the chart axis say.
 #[derive(PartialEq)]
 struct Order {
-    /// Those that nobody was called faster than.
+    /// Those that nobody was called better than.
     unbeaten: Vec<usize>,
     /// The others.
     beaten: Vec<usize>,
-    /// Whether each unbeaten one was called faster than each other.
+    /// Whether each unbeaten one was called better than each other.
     clear: bool,
 }
 
@@ -26,8 +30,11 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let all: Vec<usize> = (0..context.labels.names.len()).collect();
     let names: Vec<&String> = context.labels.names.iter().collect();
+    let judged = |metric: &&MetricInfo| metric.primary && metric.better != Better::Neither;
     for operation in &context.labels.operations {
-        findings.extend(among(context, &operation.name, &all, None));
+        for metric in context.labels.metrics.iter().filter(judged) {
+            findings.extend(among(context, (&operation.name, metric), &all, None));
+        }
         if context.promises(&operation.name, &names).is_empty() {
             continue;
         }
@@ -38,9 +45,11 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
             }
         }
         let several = classes.iter().rev().filter(|(_, targets)| targets.len() > 1);
-        findings.extend(
-            several.flat_map(|(class, targets)| among(context, &operation.name, targets, Some(*class))),
-        );
+        for (class, targets) in several {
+            for metric in context.labels.metrics.iter().filter(judged).filter(|metric| metric.is_speed()) {
+                findings.extend(among(context, (&operation.name, metric), targets, Some(*class)));
+            }
+        }
     }
     findings
 }
@@ -48,24 +57,25 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
 /// Values of the chart axis with the same order become one finding.
 fn among(
     context: &Context<'_>,
-    operation: &str,
+    what: What<'_>,
     targets: &[usize],
     class: Option<DurabilityClass>,
 ) -> Vec<Finding> {
     let mut orders: Vec<(Order, Vec<Option<AxisValue>>)> = Vec::new();
-    for x in context.xs() {
-        let Some(order) = order(context, operation, targets, x.as_ref()) else { continue };
+    let xs = if what.1.source == Source::Trial { context.xs() } else { vec![None] };
+    for x in xs {
+        let Some(order) = order(context, what, targets, x.as_ref()) else { continue };
         match orders.iter_mut().find(|(known, _)| *known == order) {
             Some((_, xs)) => xs.push(x),
             None => orders.push((order, vec![x])),
         }
     }
-    orders.into_iter().filter_map(|(order, xs)| finding(context, operation, class, &order, xs)).collect()
+    orders.into_iter().filter_map(|(order, xs)| finding(context, what, class, &order, xs)).collect()
 }
 
 fn finding(
     context: &Context<'_>,
-    operation: &str,
+    what: What<'_>,
     among: Option<DurabilityClass>,
     order: &Order,
     xs: Vec<Option<AxisValue>>,
@@ -75,13 +85,10 @@ fn finding(
         .iter()
         .flat_map(|x| {
             let pairs = order.unbeaten.iter().flat_map(|a| order.beaten.iter().map(move |b| (*a, *b)));
-            pairs.filter_map(|(a, b)| verdict(context, operation, a, b, x.as_ref()))
+            pairs.filter_map(|(a, b)| verdict(context, what, a, b, x.as_ref()))
         })
         .collect();
-    let metric = verdicts.first().map(|verdict| verdict.pair.metric).or_else(|| {
-        let x = xs.first()?.as_ref();
-        Some(context.baseline(*order.unbeaten.first()?, operation, x)?.metric)
-    })?;
+    let (operation, metric) = (what.0, what.1.name.clone());
     let first = *order.unbeaten.first()?;
     let mut scope = context.scope(operation, first, xs.into_iter().flatten().collect());
     scope.targets = order.unbeaten.iter().map(name).collect();
@@ -89,7 +96,7 @@ fn finding(
     let all: Vec<&String> = scope.targets.iter().chain(&than).collect();
     let durability = context.promises(operation, &all);
     Some(match (order.clear, order.unbeaten.len()) {
-        (true, 1) => Finding::Fastest {
+        (true, 1) => Finding::Best {
             metric,
             than,
             ratio: Span::around(verdicts.iter().filter_map(|verdict| gain(verdict)))?,
@@ -99,44 +106,52 @@ fn finding(
             scope,
         },
         (true, _) => Finding::Ahead { metric, than, among, durability, scope },
-        (false, _) => Finding::NoFastest { metric, among, scope },
+        (false, _) => Finding::NoBest { metric, among, scope },
     })
 }
 
 /// What the comparisons at a value say; `None` where fewer than two targets have figures that can be ranked, or no
 /// interval.
-fn order(context: &Context<'_>, operation: &str, targets: &[usize], x: Option<&AxisValue>) -> Option<Order> {
+fn order(context: &Context<'_>, what: What<'_>, targets: &[usize], x: Option<&AxisValue>) -> Option<Order> {
     let ranked: Vec<usize> = targets
         .iter()
         .copied()
         .filter(|target| {
-            let cell = context.baseline(*target, operation, x).filter(|cell| cell.status == Status::Ok);
-            cell.is_some_and(|cell| !cell.is_overloaded() && !cell.is_generator_late())
+            let cell = match x {
+                None if what.1.source != Source::Trial => context.cells.iter().find(|cell| {
+                    cell.target_index == *target
+                        && cell.operation == what.0
+                        && cell.metric(&what.1.name).is_some()
+                }),
+                x => context.baseline(*target, what.0, x).filter(|cell| cell.status == Status::Ok),
+            };
+            cell.is_some_and(|cell| {
+                !cell.is_overloaded() && !cell.is_generator_late() && cell.metric(&what.1.name).is_some()
+            })
         })
         .collect();
-    let has_interval = |a: usize, b: usize| {
-        verdict(context, operation, a, b, x).is_some_and(|verdict| verdict.low.is_some())
-    };
+    let has_interval =
+        |a: usize, b: usize| verdict(context, what, a, b, x).is_some_and(|verdict| verdict.low.is_some());
     let pairs = ranked.iter().flat_map(|a| ranked.iter().map(move |b| (*a, *b)));
     if ranked.len() < 2 || !pairs.clone().any(|(a, b)| has_interval(a, b)) {
         return None;
     }
-    let beats = |a: usize, b: usize| beats(context, operation, a, b, x);
+    let beats = |a: usize, b: usize| beats(context, what, a, b, x);
     let (beaten, unbeaten): (Vec<usize>, Vec<usize>) =
         ranked.iter().partition(|b| ranked.iter().any(|a| beats(*a, **b)));
     let clear = !beaten.is_empty() && unbeaten.iter().all(|a| beaten.iter().all(|b| beats(*a, *b)));
     Some(Order { unbeaten, beaten, clear })
 }
 
-/// Whether `a` was called faster than `b`.
-fn beats(context: &Context<'_>, operation: &str, a: usize, b: usize, x: Option<&AxisValue>) -> bool {
-    let wins = if a < b { VerdictResult::Faster } else { VerdictResult::Slower };
-    a != b && verdict(context, operation, a, b, x).is_some_and(|verdict| verdict.result == wins)
+/// Whether `a` was called better than `b`.
+fn beats(context: &Context<'_>, what: What<'_>, a: usize, b: usize, x: Option<&AxisValue>) -> bool {
+    let wins = if a < b { VerdictResult::Better } else { VerdictResult::Worse };
+    a != b && verdict(context, what, a, b, x).is_some_and(|verdict| verdict.result == wins)
 }
 
 fn verdict<'a>(
     context: &Context<'a>,
-    operation: &str,
+    what: What<'_>,
     a: usize,
     b: usize,
     x: Option<&AxisValue>,
@@ -144,7 +159,8 @@ fn verdict<'a>(
     let (a, b) = (&context.labels.names[a.min(b)], &context.labels.names[a.max(b)]);
     context.verdicts.iter().find(|verdict| {
         verdict.pair.axis == TARGET
-            && verdict.operation == operation
+            && verdict.operation == what.0
+            && verdict.pair.metric == what.1.name
             && verdict.pair.a == *a
             && verdict.pair.b == *b
             && verdict.x.as_ref() == x

@@ -4,9 +4,9 @@ use super::escape::Escaped;
 use super::lines::{Line, Panel};
 use super::palette::{DASHES, marker};
 use super::scale::{Log, range, ticks};
-use crate::format::{figure, micros, percent, short_figure};
+use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
-use crate::summary::{CellFigures, Latency};
+use crate::summary::{CellFigures, Latency, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
 use std::fmt::Write as _;
@@ -23,22 +23,22 @@ const LETTER: f64 = 6.4;
 const NAMED: usize = 8;
 
 /// What is drawn upwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum View<'a> {
     /// Operations per second: the median with its interval.
     Rate,
     /// Service time: the median, with a bar to the 99th percentile.
     Time,
-    /// A named figure of the server: the median of the rounds.
-    Named(&'static str),
+    /// A metric: the median of the rounds with its interval.
+    Metric(&'a MetricInfo),
 }
 
-impl View {
-    pub fn unit(self) -> &'static str {
+impl<'a> View<'a> {
+    pub fn unit(self) -> &'a str {
         match self {
             Self::Rate => "operations per second, median with interval",
             Self::Time => "time per operation, median with a bar to p99",
-            Self::Named(name) => name,
+            Self::Metric(metric) => &metric.name,
         }
     }
 
@@ -46,7 +46,7 @@ impl View {
         match self {
             Self::Rate => "rate",
             Self::Time => "time",
-            Self::Named(_) => "named",
+            Self::Metric(_) => "metric",
         }
     }
 
@@ -60,10 +60,11 @@ impl View {
             // A backlog's times grow with the trial, and a late generator's are its own.
             Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
             Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
-            Self::Named(name) => {
-                let figure = cell.figures.iter().find(|figure| figure.name == name)?;
+            Self::Metric(metric) => {
+                let found = cell.metric(&metric.name)?;
+                let (low, high) = (found.low.unwrap_or(found.value), found.high.unwrap_or(found.value));
                 // The axis is logarithmic.
-                (figure.value > 0.0).then_some((figure.value, figure.value, figure.value))
+                (found.value > 0.0).then_some((found.value, low, high))
             }
         }
     }
@@ -72,7 +73,7 @@ impl View {
         match self {
             Self::Rate => short_figure(value),
             Self::Time => micros(value),
-            Self::Named(_) => units::size(value as u64),
+            Self::Metric(metric) => value_of(metric.unit, value),
         }
     }
 }
@@ -95,7 +96,7 @@ const BEYOND: f64 = 100.0;
 
 /// What all panels of an operation share.
 pub(crate) struct Frame<'a> {
-    pub view: View,
+    pub view: View<'a>,
     pub axis: Option<&'a Axis>,
     /// The least and the greatest figure of all panels.
     pub range: (f64, f64),
@@ -105,7 +106,7 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The frame of these panels; none where they have no figures.
     pub fn of(
-        view: View,
+        view: View<'a>,
         axis: Option<&'a Axis>,
         panels: &[Panel<'_>],
         references: Vec<Reference<'a>>,
@@ -243,7 +244,7 @@ impl<'a> Frame<'a> {
     }
 
     fn vertical_grid(&self, svg: &mut String, y: &Log, right: f64) {
-        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", self.view.unit());
+        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", Escaped(self.view.unit()));
         for (value, label) in ticks(self.range.0, self.range.1) {
             let at = y.at(value);
             let class = if label { "grid" } else { "grid minor" };
@@ -311,7 +312,7 @@ impl<'a> Frame<'a> {
         let x = Log::new(self.range.0, self.range.1, left, WIDTH - 24.0);
         let base = height - BOTTOM + 4.0;
         let mut svg = open(WIDTH, height, name);
-        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", self.view.unit());
+        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", Escaped(self.view.unit()));
         let mut free_from = 0.0;
         for (value, label) in ticks(self.range.0, self.range.1) {
             let at = x.at(value);
@@ -356,10 +357,10 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String
 
 impl Reference<'_> {
     /// The figure of a point: its rate, or the time that it means for each client, in microseconds.
-    fn figure(&self, view: View, (x, rate): (f64, f64)) -> f64 {
+    fn figure(&self, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
         match view {
             View::Rate => rate,
-            View::Time | View::Named(_) => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
+            View::Time | View::Metric(_) => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
         }
     }
 }

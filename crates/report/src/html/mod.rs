@@ -3,7 +3,7 @@
 mod chart;
 mod escape;
 mod lines;
-mod named;
+mod metrics;
 mod palette;
 mod scale;
 mod sections;
@@ -55,8 +55,9 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         Escaped(&summary.kurabe)
     );
     sections::verdict(&mut page, summary);
-    named::charts(&mut page, summary);
+    metrics::primary(&mut page, summary);
     charts(&mut page, summary, &published);
+    metrics::further(&mut page, summary);
     sections::list_of(&mut page, summary, Section::Detail, "In detail");
     sections::figures(&mut page, summary);
     sections::engine(&mut page, summary);

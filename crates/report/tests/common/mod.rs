@@ -65,6 +65,7 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
         OperationInfo { name: "write", about: "inserts a session", requests: 1_000, writes: true },
         OperationInfo { name: "read", about: "reads a session by its id", requests: 10_000, writes: false },
     ],
+    metrics: &[],
     chart_axis: "payload",
     answer: Answer::Comparison,
     published: Some("session_store.csv"),
@@ -238,7 +239,7 @@ impl Scenario {
             exhausted: None,
             around_ns: 2_000_000,
             observed: None,
-            figures: Vec::new(),
+            metrics: Vec::new(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,
@@ -312,6 +313,7 @@ impl Scenario {
                 })
                 .collect(),
             overhead: overhead.collect(),
+            cautions: Vec::new(),
             cells,
         }
     }

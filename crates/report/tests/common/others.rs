@@ -7,7 +7,10 @@ use super::{At, Pattern, Scenario, observed};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
-use kurabe_core::figure::{self, Figure, Unit};
+use kurabe_core::metric::{
+    self, Better, MEMORY, MEMORY_ADDED, Metric, MetricValue, PROCESSES_ADDED, Source, THREADS_ADDED,
+    THROUGHPUT, Unit,
+};
 use kurabe_core::observation::{ServerUse, TierUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use std::collections::BTreeMap;
@@ -33,8 +36,21 @@ pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
         },
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 100, writes: false }],
+    metrics: &[
+        Metric::new("memory per connection", Unit::Bytes, Better::Lower, "what each adds")
+            .primary()
+            .from(Source::Slope(MEMORY_ADDED.name)),
+        Metric::new("processes per connection", Unit::Count, Better::Neither, "what each adds")
+            .primary()
+            .from(Source::Slope(PROCESSES_ADDED.name)),
+        MEMORY,
+        MEMORY_ADDED,
+        PROCESSES_ADDED,
+        THREADS_ADDED,
+        THROUGHPUT.secondary(),
+    ],
     chart_axis: "connections",
-    answer: Answer::Slope,
+    answer: Answer::Metrics,
     published: None,
 };
 
@@ -52,6 +68,10 @@ pub static WEBAPP: ExperimentInfo = ExperimentInfo {
         },
     ],
     operations: &[OperationInfo { name: "request", about: "logs in", requests: 100, writes: true }],
+    metrics: &[
+        Metric::new("log in", Unit::Nanoseconds, Better::Lower, "to find the user"),
+        Metric::new("search", Unit::Nanoseconds, Better::Lower, "to search"),
+    ],
     chart_axis: "clients",
     answer: Answer::Throughput,
     published: Some("webapp"),
@@ -63,9 +83,9 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
     about: "Reads records through a cache.",
     axes: &[
         AxisInfo {
-            name: "room",
-            help: "records that the cache has room for, in per cent of all",
-            kind: AxisKind::CountOr { least: 1, most: 1_000, words: &[("none", "no cache")] },
+            name: "cache-size",
+            help: "records that the cache can hold, in per cent of all",
+            kind: AxisKind::Percent { least: 1, most: 1_000, words: &[("none", "no cache")] },
             default: &["none"],
         },
         AxisInfo {
@@ -82,8 +102,15 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
         requests: 100,
         writes: true,
     }],
+    metrics: &[
+        Metric::cost("cache-size", "time beyond that without a cache"),
+        Metric::new("hit ratio", Unit::Share, Better::Higher, "the share of reads that the cache answered")
+            .primary(),
+        Metric::new("stale share", Unit::Share, Better::Lower, "stale reads as a share of all").primary(),
+        Metric::new("evictions", Unit::Count, Better::Neither, "values that were thrown out"),
+    ],
     chart_axis: "clients",
-    answer: Answer::Cost("room"),
+    answer: Answer::Metrics,
     published: None,
 };
 
@@ -143,11 +170,11 @@ pub fn footprint() -> Run {
         let count = axes.number("connections").unwrap() as f64;
         let each = if axes.word("state").unwrap() == "idle" { 1e6 } else { 2e6 };
         let added = (5e6 + each * count) * (1.0 + f64::from(round) / 1e3);
-        measured.figures = vec![
-            Figure::new(figure::MEMORY, Unit::Bytes, 4e7 + added),
-            Figure::new(figure::MEMORY_ADDED, Unit::Bytes, added),
-            Figure::new(figure::PROCESSES_ADDED, Unit::Count, count),
-            Figure::new(figure::THREADS_ADDED, Unit::Count, count),
+        measured.metrics = vec![
+            MEMORY.value(4e7 + added),
+            MEMORY_ADDED.value(added),
+            PROCESSES_ADDED.value(count),
+            THREADS_ADDED.value(count),
         ];
     });
     run
@@ -183,12 +210,12 @@ pub fn webapp() -> Run {
         measured.clients = u32::try_from(axes.number("clients").unwrap()).unwrap().into();
         let mean_ns = measured.elapsed_ns as f64 / measured.completed as f64;
         if target == 0 {
-            let part = |name, share: f64| Figure::new(name, Unit::Nanoseconds, mean_ns * share);
-            measured.figures = vec![
-                part(figure::LOG_IN, 0.4),
-                part(figure::LOG, 0.45),
-                part(figure::UPDATE, 0.02),
-                part(figure::SEARCH, 0.05),
+            let part = |name, share: f64| MetricValue::new(name, Unit::Nanoseconds, mean_ns * share);
+            measured.metrics = vec![
+                part("log in", 0.4),
+                part("write log", 0.45),
+                part("update", 0.02),
+                part("search", 0.05),
             ];
             return;
         }
@@ -201,18 +228,18 @@ pub fn webapp() -> Run {
             TierUse { name: name.to_owned(), used: ServerUse::Seen(Box::new(used)) }
         };
         seen.tiers = vec![tier(TierUse::APPLICATION, 0.75), tier(TierUse::DATABASE, 0.25)];
-        measured.figures = figure::of_tiers(&seen, measured.completed);
+        measured.metrics = metric::of_tiers(&seen, measured.completed);
         measured.observed = Some(Box::new(seen));
     });
     run
 }
 
-/// A store alone, and behind caches with room for a tenth of its records, half and all.
+/// A store alone, and behind caches that hold a tenth of its records, half and all.
 pub fn cache_aside() -> Run {
     fn rate(at: At<'_>) -> f64 {
         match at.payload {
             1 => 6_000.0,
-            room => 8_000.0 + 200.0 * room as f64,
+            size => 8_000.0 + 200.0 * size as f64,
         }
     }
     let scenario = Scenario {
@@ -225,33 +252,33 @@ pub fn cache_aside() -> Run {
         ..Scenario::default()
     };
     let mut run = recast(&scenario, "cache-aside", |cell| {
-        let room = match cell.number("payload").unwrap() {
+        let size = match cell.number("payload").unwrap() {
             1 => word("none"),
-            room => AxisValue::Number(room),
+            size => AxisValue::Number(size),
         };
         let after = if cell.word("layout").unwrap() == "blob" { "invalidate" } else { "replace" };
-        vec![("room", room), ("after-write", word(after)), ("clients", AxisValue::Number(4))]
+        vec![("cache-size", size), ("after-write", word(after)), ("clients", AxisValue::Number(4))]
     });
     each_trial(&mut run, |_, axes, round, measured| {
         measured.clients = 4;
-        let change = Figure::new(figure::CHANGE, Unit::Nanoseconds, 210_000.0);
-        measured.figures = match axes.get("room") {
-            Some(AxisValue::Number(room)) => {
-                let hits = 0.6 + *room as f64 * 0.003_8;
+        let change = MetricValue::new("change", Unit::Nanoseconds, 210_000.0);
+        measured.metrics = match axes.get("cache-size") {
+            Some(AxisValue::Number(size)) => {
+                let hits = 0.6 + *size as f64 * 0.003_8;
                 vec![
-                    Figure::new(figure::HIT_RATIO, Unit::Share, hits),
-                    Figure::new(figure::HITS_TOLD, Unit::Share, hits),
-                    Figure::new(figure::HIT, Unit::Nanoseconds, 41_000.0 + f64::from(round)),
-                    Figure::new(figure::MISS, Unit::Nanoseconds, 230_000.0),
+                    MetricValue::new("hit ratio", Unit::Share, hits),
+                    MetricValue::new("server-reported", Unit::Share, hits),
+                    MetricValue::new("hit", Unit::Nanoseconds, 41_000.0 + f64::from(round)),
+                    MetricValue::new("miss", Unit::Nanoseconds, 230_000.0),
                     change,
-                    Figure::new(figure::AFTER_CHANGE, Unit::Nanoseconds, 39_000.0),
-                    Figure::new(figure::STALE, Unit::Count, f64::from(20 + round)),
-                    Figure::new(figure::STALE_SHARE, Unit::Share, 0.001),
-                    Figure::new(figure::EVICTIONS, Unit::Count, 1_000.0 - 10.0 * *room as f64),
-                    Figure::new(figure::CACHED, Unit::Count, 10.0 * *room as f64),
+                    MetricValue::new("then cache", Unit::Nanoseconds, 39_000.0),
+                    MetricValue::new("stale", Unit::Count, f64::from(20 + round)),
+                    MetricValue::new("stale share", Unit::Share, 0.001),
+                    MetricValue::new("evictions", Unit::Count, 1_000.0 - 10.0 * *size as f64),
+                    MetricValue::new("cached", Unit::Count, 10.0 * *size as f64),
                 ]
             }
-            _ => vec![change, Figure::new(figure::STALE, Unit::Count, 0.0)],
+            _ => vec![change, MetricValue::new("stale", Unit::Count, 0.0)],
         };
     });
     run

@@ -170,11 +170,11 @@ impl<'a> Ground<'a> {
         };
         let disturbed = disturbed(&run);
         let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
-        let called = matches!(verdict.result, VerdictResult::Faster | VerdictResult::Slower);
+        let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
         Ok(Tally {
             all: 1,
             called: u64::from(called),
-            reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Slower),
+            reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Worse),
             covered,
             quiet: u64::from(!disturbed),
             covered_quiet: covered * u64::from(!disturbed),
@@ -221,6 +221,7 @@ impl<'a> Ground<'a> {
             targets: targets.iter().map(record).collect(),
             cells: plan.records(),
             overhead: Vec::new(),
+            cautions: Vec::new(),
         };
         let watcher = Watcher::new();
         let runner = Runner {

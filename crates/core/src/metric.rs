@@ -1,0 +1,284 @@
+//! Metrics: what a trial yields. Each is declared once; tables, charts, intervals, verdicts and exports iterate over the declarations.
+//!
+//! An experiment declares its own in [`ExperimentInfo::metrics`](crate::experiment::ExperimentInfo::metrics); [`COMMON`] lists
+//! those that every experiment has.
+
+use crate::load::Load;
+use crate::observation::{Observation, ServerUse};
+use serde::{Deserialize, Serialize};
+
+/// The unit of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// A number of things.
+    Count,
+    /// A part of something, from 0 to 1.
+    Share,
+    /// A number per second.
+    PerSecond,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Higher values are better.
+    Higher,
+    /// Lower values are better.
+    Lower,
+    /// Neither: it is shown and never judged.
+    Neither,
+}
+
+/// Where the values of a metric come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Each trial has one.
+    Trial,
+    /// In each round, the slope of this metric over the experiment's chart axis: what each further unit adds, without what came
+    /// once.
+    Slope(&'static str),
+    /// In each round, the time per transaction less that with the first value of this axis.
+    Cost(&'static str),
+}
+
+/// A metric as it is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, as tables head their columns.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// Whether it answers the experiment's question: its values and verdicts come first, and its intervals are corrected for
+    /// comparisons of primary metrics only.
+    pub primary: bool,
+    /// What it is, a clause.
+    pub about: &'static str,
+    /// Where its values come from.
+    pub source: Source,
+}
+
+impl Metric {
+    /// A metric of which each trial has a value, and which is not primary.
+    pub const fn new(name: &'static str, unit: Unit, better: Better, about: &'static str) -> Self {
+        Self { name, unit, better, primary: false, about, source: Source::Trial }
+    }
+
+    /// The same as a primary metric.
+    #[must_use]
+    pub const fn primary(self) -> Self {
+        Self { primary: true, ..self }
+    }
+
+    /// The same, shown and not primary.
+    #[must_use]
+    pub const fn secondary(self) -> Self {
+        Self { primary: false, ..self }
+    }
+
+    /// The same from another source.
+    #[must_use]
+    pub const fn from(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
+    /// What a transaction costs in time beyond the first value of an axis: primary, and judged by throughput.
+    pub const fn cost(axis: &'static str, about: &'static str) -> Self {
+        Self::new("cost", Unit::Nanoseconds, Better::Neither, about).primary().from(Source::Cost(axis))
+    }
+
+    /// Its value in one trial.
+    pub fn value(&self, value: f64) -> MetricValue {
+        MetricValue::new(self.name, self.unit, value)
+    }
+}
+
+/// The value of a metric in one trial; of times, where nothing else is said, the mean over its measured transactions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricValue {
+    /// The metric's name; a file of another version may have names that are not declared.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// How much of it.
+    pub value: f64,
+}
+
+impl MetricValue {
+    /// A value by name and unit.
+    pub fn new(name: impl Into<String>, unit: Unit, value: f64) -> Self {
+        Self { name: name.into(), unit, value }
+    }
+}
+
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+/// Completed transactions per second of a closed loop.
+pub const THROUGHPUT: Metric =
+    Metric::new("throughput", Unit::PerSecond, Better::Higher, "completed transactions per second").primary();
+/// Response times at a given rate.
+pub const RESPONSE_P99: Metric = time(
+    "response p99",
+    "99th percentile of response times at a given rate, from when a transaction was due",
+)
+.primary();
+/// The highest rate that keeps the objective.
+pub const HIGHEST_RATE: Metric = Metric::new(
+    "highest rate",
+    Unit::PerSecond,
+    Better::Higher,
+    "the highest rate whose response p99 keeps the objective",
+)
+.primary();
+/// Service times.
+pub const SERVICE_P99: Metric = time(
+    "service p99",
+    "99th percentile of service times; the median of the rounds, where p99 is of all rounds together",
+);
+
+/// What a loop is compared by at this load.
+pub const fn speed(load: Load) -> &'static Metric {
+    match load {
+        Load::Closed => &THROUGHPUT,
+        Load::Open(_) => &RESPONSE_P99,
+        Load::Highest => &HIGHEST_RATE,
+    }
+}
+
+/// Clients that starved: the trial had ended for most others when they had their last answer.
+pub const STARVED: Metric = Metric::new(
+    "clients starved",
+    Unit::Count,
+    Better::Neither,
+    "clients whose last answer came later than twice the median of all clients' ends; throughput counts what they had \
+     completed by then",
+);
+/// Until a transaction had a connection of its own.
+pub const CONNECT: Metric = time("connect", "until a new connection was ready");
+/// The part of [`CONNECT`] that it took to reach the server.
+pub const REACH: Metric =
+    time("reach", "of that, to reach the server: its name looked up, and TCP's handshake or the Unix socket");
+/// The part of [`CONNECT`] that encryption took.
+pub const TLS: Metric = time("TLS", "of that, to agree on encryption");
+/// The part of [`CONNECT`] that authentication took.
+pub const AUTHENTICATE: Metric = time("auth", "of that, to prove who we are");
+/// The part of [`CONNECT`] that the server took beside these.
+pub const SET_UP: Metric = time(
+    "set-up",
+    "of that, what the server took to have a session: a thread on MySQL and MariaDB, a process on PostgreSQL; connections \
+     are split into parts where the client is Kurabe's own",
+);
+/// The time to close a connection.
+pub const CLOSE: Metric = time("close", "to close a connection");
+/// Until the pool had a connection to give.
+pub const WAIT: Metric = time("wait", "until the pool had a connection to give");
+
+/// What a job moved.
+pub const BYTES: Metric =
+    Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes that were moved in a trial");
+
+/// Metrics that any experiment may have.
+pub static COMMON: &[Metric] = &[
+    THROUGHPUT,
+    RESPONSE_P99,
+    HIGHEST_RATE,
+    SERVICE_P99,
+    STARVED,
+    CONNECT,
+    REACH,
+    TLS,
+    AUTHENTICATE,
+    SET_UP,
+    CLOSE,
+    WAIT,
+    BYTES,
+    time("application CPU", "CPU time of the application for each request"),
+    time("application 1 CPU", "CPU time of the first application for each request of all"),
+    time("application 2 CPU", "that of the second"),
+    time("database CPU", "CPU time of the database behind for each request"),
+];
+
+/// The CPU time that each tier behind the client used for each of so many requests, where there are several: named as
+/// the tier, with "CPU". Applications that are several have numbers.
+pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<MetricValue> {
+    let value = |tier: &crate::observation::TierUse| match &tier.used {
+        ServerUse::Seen(seen) => {
+            let each = seen.cpu_ns as f64 / requests.max(1) as f64;
+            Some(MetricValue::new(format!("{} CPU", tier.name), Unit::Nanoseconds, each))
+        }
+        ServerUse::InClient | ServerUse::NotObserved(_) => None,
+    };
+    observed.tiers.iter().filter_map(value).collect()
+}
+
+/// Memory of the server with all connections of a trial open.
+pub const MEMORY: Metric = Metric::new(
+    "memory",
+    Unit::Bytes,
+    Better::Lower,
+    "resident memory of the server's processes with all connections open, a page that several share divided among them \
+     (PSS); of the client's own where the database is in it; without pages of files, such as programs and libraries, and \
+     what the kernel holds for sockets and page tables",
+);
+/// By how much that was more than just before they were opened.
+pub const MEMORY_ADDED: Metric = Metric::new(
+    "added",
+    Unit::Bytes,
+    Better::Lower,
+    "by how much memory was more than just before they were opened",
+);
+/// [`MEMORY_ADDED`] for each connection.
+pub const MEMORY_EACH: Metric = Metric::new("each", Unit::Bytes, Better::Lower, "added for each connection");
+/// The part of [`MEMORY_EACH`] that is no other process's.
+pub const PRIVATE_EACH: Metric =
+    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, what no other process has");
+/// Processes of the server with all connections open.
+pub const PROCESSES: Metric =
+    Metric::new("processes", Unit::Count, Better::Neither, "of the server, with all connections open");
+/// How many of them came with the connections.
+pub const PROCESSES_ADDED: Metric = Metric::new(
+    "processes added",
+    Unit::Count,
+    Better::Neither,
+    "how many of them came with the connections",
+);
+/// Threads of the server with all connections open.
+pub const THREADS: Metric =
+    Metric::new("threads", Unit::Count, Better::Neither, "of the server, with all connections open");
+/// How many of them came with the connections.
+pub const THREADS_ADDED: Metric =
+    Metric::new("threads added", Unit::Count, Better::Neither, "how many of them came with the connections");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{ProcessUse, TierUse};
+
+    #[test]
+    fn tiers_that_were_seen_have_their_cpu_for_each_request() {
+        let seen = |cpu_ns| ServerUse::Seen(Box::new(ProcessUse { cpu_ns, ..ProcessUse::default() }));
+        let tier = |name: &str, used| TierUse { name: name.to_owned(), used };
+        let mut observed = Observation::default();
+        assert_eq!(of_tiers(&observed, 10), []);
+        observed.tiers = vec![
+            tier(TierUse::APPLICATION, seen(5_000)),
+            tier("elsewhere", ServerUse::NotObserved("far away".to_owned())),
+            tier(TierUse::DATABASE, seen(20_000)),
+        ];
+        let found = of_tiers(&observed, 10);
+        let expected = [("application CPU", 500.0), ("database CPU", 2_000.0)];
+        assert_eq!(found, expected.map(|(name, value)| MetricValue::new(name, Unit::Nanoseconds, value)));
+        for value in found {
+            assert!(COMMON.iter().any(|metric| metric.name == value.name), "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a trial of `cache-aside` yields.
+
+use kurabe_core::metric::{Better, Metric, Unit};
+
+const fn share(name: &'static str, better: Better, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Share, better, about)
+}
+
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Count, Better::Neither, about)
+}
+
+pub(super) const HIT_RATIO: Metric =
+    share("hit ratio", Better::Higher, "the share of reads that the cache answered").primary();
+pub(super) const STALE_SHARE: Metric =
+    share("stale share", Better::Lower, "stale reads as a share of all reads").primary();
+pub(super) const HITS_REPORTED: Metric =
+    share("server-reported", Better::Neither, "the hit ratio as the cache itself counted it");
+pub(super) const HIT: Metric = time("hit", "mean time of a read that the cache answered");
+pub(super) const MISS: Metric =
+    time("miss", "mean time of a read that it did not: asked, the store read, the cache filled");
+pub(super) const CHANGE: Metric = time("change", "mean time to change a record in the store");
+pub(super) const AFTER_CHANGE: Metric = time("then cache", "and to remove or replace its copy in the cache");
+pub(super) const STALE: Metric = count(
+    "stale",
+    "reads in a trial that gave an older version than one whose write had been acknowledged when they began",
+);
+pub(super) const EVICTIONS: Metric =
+    count("evictions", "values that the cache threw out in a trial to make room");
+pub(super) const REFUSED: Metric =
+    count("refused", "copies that it refused to take, having no room at that moment");
+pub(super) const CACHED: Metric = count("cached", "values in the cache at the end");
+
+/// All of them, in the order in which they are shown.
+pub(super) const ALL: &[Metric] = &[
+    Metric::cost("cache-size", "time per request beyond that without a cache"),
+    HIT_RATIO,
+    HITS_REPORTED,
+    HIT,
+    MISS,
+    CHANGE,
+    AFTER_CHANGE,
+    STALE,
+    STALE_SHARE,
+    EVICTIONS,
+    REFUSED,
+    CACHED,
+];

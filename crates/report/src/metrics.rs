@@ -1,0 +1,273 @@
+//! The metrics of a run: which there are, and what each cell has of them.
+
+use crate::finding::Interval;
+use crate::labels::Labels;
+use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::load::Load;
+use kurabe_core::metric::{
+    Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Source, THROUGHPUT, Unit,
+    speed,
+};
+use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_stats::distribution::student_t_quantile;
+use kurabe_stats::{IntervalSettings, interval_of_median, median, mix};
+use std::collections::BTreeMap;
+
+/// What a loop is compared by.
+const SPEED: [&str; 3] = [THROUGHPUT.name, RESPONSE_P99.name, HIGHEST_RATE.name];
+
+/// By round.
+pub(crate) type Rounds = BTreeMap<u32, f64>;
+
+impl MetricInfo {
+    fn of(metric: &Metric) -> Self {
+        Self {
+            name: metric.name.to_owned(),
+            unit: metric.unit,
+            better: metric.better,
+            primary: metric.primary,
+            about: metric.about.to_owned(),
+            source: metric.source,
+        }
+    }
+
+    /// A metric that this version does not know.
+    fn unknown(value: &MetricValue) -> Self {
+        let unit = value.unit;
+        Self::of(&Metric {
+            name: "",
+            unit,
+            better: Better::Neither,
+            primary: false,
+            about: "",
+            source: Source::Trial,
+        })
+        .named(&value.name)
+    }
+
+    fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// Whether loops are compared by it.
+    pub(crate) fn is_speed(&self) -> bool {
+        is_speed(&self.name)
+    }
+
+    /// Whether the usual tables show it.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.is_speed() || self.name == SERVICE_P99.name
+    }
+
+    /// Values of which higher ones are better.
+    pub(crate) fn goodness(&self, value: f64) -> f64 {
+        if self.better == Better::Lower { 1.0 / value } else { value }
+    }
+}
+
+pub(crate) fn is_speed(name: &str) -> bool {
+    SPEED.contains(&name)
+}
+
+/// The metrics of a run: what loops are compared by, the experiment's own, those that all have, and those that this version does
+/// not know.
+pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
+    let own = info.map_or(&[][..], |info| info.metrics);
+    let mut metrics: Vec<MetricInfo> = Vec::new();
+    for common in COMMON.iter().filter(|metric| is_speed(metric.name)) {
+        let declared = own.iter().find(|metric| metric.name == common.name);
+        metrics.push(MetricInfo::of(declared.unwrap_or(common)));
+    }
+    let measured = run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some(&measured.metrics),
+        Outcome::Failed { .. } => None,
+    });
+    let declared = own.iter().chain(COMMON).map(MetricInfo::of);
+    for metric in declared.chain(measured.flatten().map(MetricInfo::unknown)) {
+        if !metrics.iter().any(|known| known.name == metric.name) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+/// The value of a metric in one trial.
+fn value(metric: &MetricInfo, load: Load, measured: &Measurement) -> Option<f64> {
+    let p99 = |times: &kurabe_stats::Histogram| times.quantile(0.99).map(|ns| ns as f64);
+    match metric.name.as_str() {
+        name if metric.is_speed() && name != speed(load).name => None,
+        name if name == RESPONSE_P99.name => p99(&measured.open.as_ref()?.response),
+        _ if metric.is_speed() => Some(measured.ops_per_second()),
+        name if name == SERVICE_P99.name => p99(&measured.service),
+        name => measured.metrics.iter().find(|value| value.name == name).map(|value| value.value),
+    }
+}
+
+/// The metrics of a cell: of the trials whose speed counts, or where these have none, of all.
+pub(crate) fn of_cell(
+    metrics: &[MetricInfo],
+    load: Load,
+    counted: &BTreeMap<u32, &Measurement>,
+    measured: &BTreeMap<u32, &Measurement>,
+    seed: u64,
+) -> Vec<MetricFigures> {
+    let rounds = |metric: &MetricInfo, trials: &BTreeMap<u32, &Measurement>| -> Rounds {
+        trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
+    };
+    let figures = |metric: &MetricInfo| {
+        let found = rounds(metric, counted);
+        let found = if found.is_empty() { rounds(metric, measured) } else { found };
+        MetricFigures::of(metric, found, seed)
+    };
+    metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
+}
+
+impl MetricFigures {
+    /// The median of the rounds with its interval; nothing of no round.
+    fn of(metric: &MetricInfo, by_round: Rounds, seed: u64) -> Option<Self> {
+        let values: Vec<f64> = by_round.values().copied().collect();
+        let Interval { value, low, high } = interval(&values, &IntervalSettings::new(seed))?;
+        // A share is a part of the whole, however few the rounds.
+        let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
+        let (low, high) = (low.map(within), high.map(within));
+        Some(Self { name: metric.name.clone(), unit: metric.unit, value, low, high, by_round })
+    }
+}
+
+/// The median of these values with its interval, which several of them have: on logarithms where all have the same sign,
+/// else Student's around the mean.
+pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
+    let value = median(values)?;
+    let sign = if value < 0.0 { -1.0 } else { 1.0 };
+    let sizes: Vec<f64> = values.iter().map(|value| value * sign).collect();
+    let (low, high) = if let Ok(found) = interval_of_median(&sizes, settings) {
+        ((found.low * sign).min(found.high * sign), (found.low * sign).max(found.high * sign))
+    } else {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let tail = 0.5 * (1.0 - settings.confidence) / f64::from(settings.comparisons);
+        let several = values.len() > 1;
+        let reach =
+            if several { -student_t_quantile(tail, count - 1.0) * (variance / count).sqrt() } else { 0.0 };
+        (mean - reach, mean + reach)
+    };
+    let ends = (values.len() > 1).then_some((low.min(value), high.max(value)));
+    Some(Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) })
+}
+
+/// Adds the metrics that are made of several cells.
+pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellFigures], seed: u64) {
+    for (n, metric) in metrics.iter().enumerate() {
+        let found: Vec<(Vec<usize>, Rounds)> = match metric.source {
+            Source::Trial => continue,
+            Source::Slope(of) => slopes(labels, cells, of),
+            Source::Cost(axis) => costs(labels, cells, axis),
+        };
+        for (line, rounds) in found {
+            let seed = mix(mix(seed, n as u64), line[0] as u64);
+            let Some(figures) = MetricFigures::of(metric, rounds, seed) else { continue };
+            for at in line {
+                let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
+                let place = metrics[..n].iter().filter(before).count();
+                cells[at].metrics.insert(place, figures.clone());
+            }
+        }
+    }
+}
+
+/// Cells with figures, in lines that differ in one axis only.
+fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
+    let mut lines: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (at, cell) in
+        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.baseline_repeat)
+    {
+        let mut others = cell.axes.values().clone();
+        others.remove(axis);
+        lines.entry((cell.target_index, &cell.operation, others)).or_default().push(at);
+    }
+    lines.into_values().collect()
+}
+
+/// The slope of a metric over the chart axis, for each cell of a line, in each round in which all of them have it.
+fn slopes(labels: &Labels, cells: &[CellFigures], of: &str) -> Vec<(Vec<usize>, Rounds)> {
+    let Some(chart) = labels.chart_axis() else { return Vec::new() };
+    let mut found = Vec::new();
+    for line in lines(cells, &chart.name) {
+        let points: Vec<(f64, &Rounds)> = line
+            .iter()
+            .filter_map(|at| match cells[*at].axes.get(&chart.name)? {
+                AxisValue::Number(n) => Some((*n as f64, &cells[*at].metric(of)?.by_round)),
+                AxisValue::Word(_) => None,
+            })
+            .collect();
+        let Some((_, first)) = points.first() else { continue };
+        let of_round = |round: &u32| {
+            let here: Option<Vec<(f64, f64)>> =
+                points.iter().map(|(x, rounds)| Some((*x, *rounds.get(round)?))).collect();
+            Some((*round, slope(&here?)))
+        };
+        found.push((line, first.keys().filter_map(of_round).collect()));
+    }
+    found
+}
+
+/// The slope of a least-squares line; with one point, its value divided by its place.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let (mx, my) =
+        (points.iter().map(|p| p.0).sum::<f64>() / count, points.iter().map(|p| p.1).sum::<f64>() / count);
+    let across: f64 = points.iter().map(|(x, y)| (x - mx) * (y - my)).sum();
+    let along: f64 = points.iter().map(|(x, _)| (x - mx).powi(2)).sum();
+    if along > 0.0 { across / along } else { my / mx.max(1.0) }
+}
+
+/// The time per transaction less that with the first value of an axis, in closed loops, in each round that has both.
+fn costs(labels: &Labels, cells: &[CellFigures], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
+    let baseline = labels.axis(axis).and_then(crate::labels::Axis::baseline);
+    let times = |cell: &CellFigures| -> Option<Rounds> {
+        let clients = cell.totals.as_ref()?.clients as f64;
+        let rates = &cell.metric(THROUGHPUT.name)?.by_round;
+        Some(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate)).collect())
+    };
+    let mut found = Vec::new();
+    for line in lines(cells, axis) {
+        let base = line.iter().find(|at| cells[**at].axes.get(axis) == baseline);
+        let Some(base) = base.and_then(|at| times(&cells[*at])) else { continue };
+        for at in line.into_iter().filter(|at| cells[*at].axes.get(axis) != baseline) {
+            let cost = |(round, time): (u32, f64)| Some((round, time - base.get(&round)?));
+            found.extend(
+                times(&cells[at]).map(|times| (vec![at], times.into_iter().filter_map(cost).collect())),
+            );
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slope_excludes_what_came_once() {
+        let points = [1.0, 10.0, 100.0, 1_000.0].map(|n| (n, 5e6 + 2e4 * n));
+        assert!((slope(&points) - 2e4).abs() < 1e-3);
+        assert!((slope(&[(10.0, 50.0)]) - 5.0).abs() < 1e-9);
+        assert!((slope(&[(10.0, 50.0), (10.0, 70.0)]) - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn interval_holds_its_median_whatever_the_signs() {
+        let of = |values: &[f64]| interval(values, &IntervalSettings::new(1)).unwrap();
+        for values in [&[1.0, 2.0, 3.0][..], &[-1.0, -2.0, -3.0], &[-1.0, 0.0, 5.0], &[0.0, 0.0, 0.0]] {
+            let Interval { value, low, high } = of(values);
+            assert!(low.unwrap() <= value && value <= high.unwrap(), "{values:?}: {low:?} {value} {high:?}");
+        }
+        assert!((of(&[-300.0]).value + 300.0).abs() < 1e-9 && of(&[-300.0]).low.is_none());
+        assert!(interval(&[], &IntervalSettings::new(1)).is_none());
+        // A slope that is told from nothing in no round spans it.
+        assert!(of(&[-300.0, 200.0]).low.unwrap() < 0.0);
+    }
+}
