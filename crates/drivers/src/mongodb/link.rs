@@ -35,6 +35,8 @@ use tokio::runtime::Runtime;
 /// A ping whose answer was not read yet.
 type Ping = Pin<Box<dyn Future<Output = mongodb::error::Result<Document>> + Send>>;
 
+/// The most pings by which a session finds a connection that it may close: others use the pool meanwhile.
+const CLOSING_PINGS: usize = 64;
 /// How long a session that ends may try to close its connection.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -110,12 +112,12 @@ impl Shared {
             let polled = ping.as_mut().poll(context);
             id = got().or(id.take());
             match polled {
-                Poll::Ready(Ok(_)) if id.is_some() => Poll::Ready(Ok(true)),
+                Poll::Ready(Ok(answer)) if id.is_some() => Poll::Ready(Ok(Some(answer))),
                 Poll::Ready(Ok(_)) => {
                     Poll::Ready(Err(mongodb::error::Error::custom("no connection was named")))
                 }
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending if id.is_some() => Poll::Ready(Ok(false)),
+                Poll::Pending if id.is_some() => Poll::Ready(Ok(None)),
                 Poll::Pending if one => match self.ledger.refusal() {
                     Some(error) => Poll::Ready(Err(error)),
                     None => Poll::Pending,
@@ -123,11 +125,22 @@ impl Shared {
                 Poll::Pending => Poll::Pending,
             }
         });
-        let answered = self.wait(timeout, sent)?;
-        if answered {
-            ping = Box::pin(std::future::ready(Ok(Document::new())));
+        if let Some(answer) = self.wait(timeout, sent)? {
+            ping = Box::pin(std::future::ready(Ok(answer)));
         }
         id.map(|id| (ping, id)).ok_or_else(errors::panicked)
+    }
+
+    /// Waits for the answer to a ping, and refuses one to another request. The crate does not compare which request an answer
+    /// belongs to: after one that came twice, each request is given the answer to the one before it.
+    fn pong(&self, timeout: Duration, ping: Ping) -> Result<()> {
+        let answer = self.wait(timeout, ping)?;
+        // What other requests are answered with has one of these.
+        if ["n", "cursor", "value"].iter().any(|field| answer.contains_key(field)) {
+            let message = "the server sent more answers than there were requests";
+            return Err(Error::new(ErrorKind::Protocol, message));
+        }
+        Ok(())
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, HashSet<String>> {
@@ -166,7 +179,7 @@ impl Link {
             if shared.ledger.has_spare() {
                 shared.within(|| drop(other));
             } else {
-                shared.wait(left(), other)?;
+                shared.pong(left(), other)?;
             }
         }
         link.ping = Some(own);
@@ -176,13 +189,8 @@ impl Link {
 
     /// Sends a request and waits for its answer.
     pub(super) fn wait<T>(&mut self, future: impl Future<Output = mongodb::error::Result<T>>) -> Result<T> {
-        let result = match self.ping.take() {
-            None => self.shared.wait(self.timeout, future),
-            Some(ping) => self.shared.wait(self.timeout, async {
-                ping.await?;
-                future.await
-            }),
-        };
+        let opened = self.ping.take().map_or(Ok(()), |ping| self.shared.pong(self.timeout, ping));
+        let result = opened.and_then(|()| self.shared.wait(self.timeout, future));
         if let Err(error) = &result {
             use ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
             self.lost = matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable);
@@ -194,6 +202,28 @@ impl Link {
     pub(super) fn run(&mut self, command: RawDocumentBuf) -> Result<Document> {
         let database = self.shared.database.clone();
         self.wait(database.run_raw_command(command).into_future())
+    }
+
+    /// Has a connection closed on which the server sent no more answers than there were requests, and checks that.
+    pub(super) fn close_checked(&mut self) -> Result<()> {
+        let mut checked = None;
+        for _ in 0..CLOSING_PINGS {
+            if self.lost {
+                break;
+            }
+            if let Some(opening) = self.ping.take() {
+                self.shared.pong(self.timeout, opening)?;
+            }
+            let (ping, id) = self.shared.send_ping(self.timeout)?;
+            if checked.as_ref() == Some(&id) {
+                // Nobody has used it since. It is closed when this ping is given up.
+                self.ping = Some(ping);
+                break;
+            }
+            self.shared.pong(self.timeout, ping)?;
+            checked = Some(id);
+        }
+        Ok(())
     }
 
     /// Runs a command on the database `admin`.

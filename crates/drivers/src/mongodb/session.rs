@@ -210,6 +210,11 @@ impl Session for MongoSession {
         // The link closes its connection when it is dropped.
         Ok(())
     }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.link.close_checked()?;
+        self.close()
+    }
 }
 
 impl Drop for MongoSession {

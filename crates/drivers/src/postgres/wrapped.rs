@@ -113,11 +113,20 @@ impl Query for Wrapped {
     }
 
     fn quit(&mut self) -> Result<()> {
-        self.client.take().map_or(Ok(()), |client| client.close().map_err(|e| failed(&e)))
+        let Some(client) = self.client.take() else { return Ok(()) };
+        self.stream.begin();
+        self.watched.exchange(|| client.close().map_err(|e| failed(&e)))
     }
 
     fn transport(&self) -> String {
         self.transport.to_owned()
+    }
+}
+
+/// The crate waits without a limit for the end of a connection that it drops.
+impl Drop for Wrapped {
+    fn drop(&mut self) {
+        let _ = self.quit();
     }
 }
 
