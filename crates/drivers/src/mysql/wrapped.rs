@@ -96,6 +96,17 @@ impl Query for Wrapped {
         Ok(())
     }
 
+    fn quit_checked(&mut self) -> Result<()> {
+        // The crate takes the next answer for that to this question, whichever request it belongs to.
+        let mut answer = Reply::new();
+        self.query("SELECT 'the end'", &mut answer)?;
+        if answer.rows() != 1 || answer.field_bytes(0, 0) != Some(b"the end") {
+            let message = "the server sent more answers than there were requests";
+            return Err(Error::new(ErrorKind::Protocol, message));
+        }
+        self.quit()
+    }
+
     fn transport(&self) -> String {
         self.transport.to_owned()
     }
