@@ -31,6 +31,8 @@ pub(super) struct Ledger {
     claimed: Mutex<HashSet<Id>>,
     /// Connections that there are.
     open: AtomicUsize,
+    /// Connections that a request or a ping has.
+    busy: AtomicUsize,
     /// Sessions that there are.
     sessions: AtomicUsize,
     /// Whether the server has ever answered.
@@ -43,7 +45,11 @@ impl Ledger {
     pub(super) fn connection_event(&self, event: CmapEvent) {
         match event {
             CmapEvent::ConnectionCheckedOut(event) => {
+                self.busy.fetch_add(1, Ordering::Relaxed);
                 GOT.replace(Some((event.address, event.connection_id)));
+            }
+            CmapEvent::ConnectionCheckedIn(_) => {
+                self.busy.fetch_sub(1, Ordering::Relaxed);
             }
             CmapEvent::ConnectionCreated(_) => {
                 self.open.fetch_add(1, Ordering::Relaxed);
@@ -83,6 +89,11 @@ impl Ledger {
     /// Whether there are more connections than sessions.
     pub(super) fn has_spare(&self) -> bool {
         self.open.load(Ordering::Relaxed) > self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// How many connections nobody uses just now.
+    pub(super) fn idle(&self) -> usize {
+        self.open.load(Ordering::Relaxed).saturating_sub(self.busy.load(Ordering::Relaxed))
     }
 
     /// Why the server does not answer.

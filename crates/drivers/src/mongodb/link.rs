@@ -35,7 +35,7 @@ use tokio::runtime::Runtime;
 /// A ping whose answer was not read yet.
 type Ping = Pin<Box<dyn Future<Output = mongodb::error::Result<Document>> + Send>>;
 
-/// The most pings by which a session finds a connection that it may close: others use the pool meanwhile.
+/// The most connections that a session checks when it ends: others use the pool meanwhile.
 const CLOSING_PINGS: usize = 64;
 /// How long a session that ends may try to close its connection.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -135,8 +135,9 @@ impl Shared {
     /// belongs to: after one that came twice, each request is given the answer to the one before it.
     fn pong(&self, timeout: Duration, ping: Ping) -> Result<()> {
         let answer = self.wait(timeout, ping)?;
-        // What other requests are answered with has one of these.
-        if ["n", "cursor", "value"].iter().any(|field| answer.contains_key(field)) {
+        // A ping's own answer says that it was done, and the time of the cluster.
+        let own = |field: &String| field == "ok" || field == "operationTime" || field.starts_with('$');
+        if !answer.keys().all(own) {
             let message = "the server sent more answers than there were requests";
             return Err(Error::new(ErrorKind::Protocol, message));
         }
@@ -204,26 +205,22 @@ impl Link {
         self.wait(database.run_raw_command(command).into_future())
     }
 
-    /// Has a connection closed on which the server sent no more answers than there were requests, and checks that.
+    /// Checks that the server sent no more answers than there were requests, on each connection that nobody uses just now:
+    /// any of them may have been this session's. One is closed when the link is dropped.
     pub(super) fn close_checked(&mut self) -> Result<()> {
-        let mut checked = None;
-        for _ in 0..CLOSING_PINGS {
-            if self.lost {
-                break;
-            }
-            if let Some(opening) = self.ping.take() {
-                self.shared.pong(self.timeout, opening)?;
-            }
-            let (ping, id) = self.shared.send_ping(self.timeout)?;
-            if checked.as_ref() == Some(&id) {
-                // Nobody has used it since. It is closed when this ping is given up.
-                self.ping = Some(ping);
-                break;
-            }
-            self.shared.pong(self.timeout, ping)?;
-            checked = Some(id);
+        if self.lost {
+            return Ok(());
         }
-        Ok(())
+        let shared = &self.shared;
+        let mut pings: Vec<Ping> = self.ping.take().into_iter().collect();
+        loop {
+            // The pool takes connections back before it gives one out: after a ping, those that are idle are known.
+            pings.push(shared.send_ping(self.timeout)?.0);
+            if shared.ledger.idle() == 0 || pings.len() >= CLOSING_PINGS {
+                break;
+            }
+        }
+        pings.into_iter().try_for_each(|ping| shared.pong(self.timeout, ping))
     }
 
     /// Runs a command on the database `admin`.
