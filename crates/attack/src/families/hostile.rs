@@ -142,6 +142,8 @@ pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Con
         return Ok(known);
     }
     let _alone = server.alone();
+    // A program that was killed may have left its claim.
+    server.empty();
     let plan = Plan { port: server.port, connection: 0, piece: 0, how: How::Honest };
     let (ran, relay) = run(context, server, asking, plan, DEADLINE)?;
     if let Some(complaint) = ran.unclean(&[0]) {
