@@ -1,4 +1,4 @@
-//! The exit codes: a contract with scripts, listed in `kurabe --help` and in the README.
+//! The exit codes: a contract with scripts, listed in `kurabe --help` and in `docs/command-line.md`.
 
 use kurabe_core::{Error, ErrorKind};
 use std::process::ExitCode;
