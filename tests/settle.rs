@@ -122,7 +122,12 @@ fn ends_that_make_no_sense_are_refused() {
 #[test]
 fn planted_differences_are_counted() {
     let place = Place::new();
-    for (of, what) in [(&[][..], "reads"), (&["--writes"], "writes")] {
+    let ways = [
+        (&["--interleave=off"][..], "reads"),
+        (&["--interleave=off", "--writes"], "writes"),
+        (&["--clients", "3"], "reads of 3 clients"),
+    ];
+    for (of, what) in ways {
         let short = ["truth", "sqlite", "--differences", "2", "--duration", "20ms"];
         let answer = place.run(&[&short, of].concat());
         assert!(

@@ -20,7 +20,7 @@ use words::{arrivals, known, parse_requests, several, word, words};
 
 mod interleave;
 
-use interleave::Interleave;
+pub(crate) use interleave::Interleave;
 pub(crate) mod until;
 mod words;
 

@@ -33,11 +33,18 @@ pub(super) fn command() -> Command {
             Arg::new("interleave")
                 .long("interleave")
                 .value_name("TIME")
-                .requires("differences")
                 .num_args(0..=1)
                 .require_equals(true)
+                .default_value("10ms")
                 .default_missing_value("10ms")
-                .help("Interleaves their trials in slices of this length, as 'kurabe run --interleave' does [default: 10ms]"),
+                .help("Interleaves their trials in slices of this length, as 'kurabe run --interleave' does; 'off' makes separate trials"),
+        )
+        .arg(
+            Arg::new("clients")
+                .long("clients")
+                .value_name("N")
+                .default_value("1")
+                .help("Clients of each of their trials"),
         )
         .arg(
             Arg::new("writes")

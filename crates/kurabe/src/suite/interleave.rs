@@ -13,7 +13,7 @@ const DEFAULT: Duration = Duration::from_millis(10);
 
 /// What the user asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Interleave {
+pub(crate) enum Interleave {
     /// Separate trials only.
     Off,
     /// Slices of this length.
@@ -22,7 +22,7 @@ pub(super) enum Interleave {
 
 impl Interleave {
     /// Reads `off`, or the length of a slice.
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         if text == "off" {
             return Ok(Self::Off);
         }

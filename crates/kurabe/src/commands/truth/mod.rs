@@ -12,6 +12,7 @@ mod wrap;
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::suite::Interleave;
 use crate::{signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -75,10 +76,13 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     if let Some(text) = matches.get_one::<String>("differences") {
-        let slice =
-            matches.get_one::<String>("interleave").map(|text| units::parse_duration(text)).transpose()?;
+        let slice = match Interleave::parse(number("interleave"))? {
+            Interleave::Slices(slice) => Some(slice),
+            Interleave::Off => None,
+        };
         let plan = differences::Plan {
             writes: matches.get_flag("writes"),
+            clients: units::parse_count(number("clients"))?.max(1),
             slice,
             sides: slice.and_then(|_| Sides::of_this_machine()),
             comparisons: units::parse_count(text)?,

@@ -153,7 +153,9 @@ impl<'a> Ground<'a> {
             let total = additions[1].nanos.load(Ordering::Relaxed);
             let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
             let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
-            let added = mean * measured.completed as f64 / measured.elapsed_ns.max(1) as f64;
+            // All clients' time together.
+            let time = measured.elapsed_ns.max(1) * self.plan.clients;
+            let added = mean * measured.completed as f64 / time as f64;
             if self.plan.slice.is_none() || measured.slices > 0 {
                 truths.insert(trial.round, (1.0 - added.min(0.99)).ln());
             }
@@ -189,8 +191,10 @@ impl<'a> Ground<'a> {
             .axes
             .iter()
             .filter_map(|axis| Some((axis.name.to_owned(), vec![axis.parse(axis.default.first()?).ok()?])));
+        let mut axes: BTreeMap<String, Vec<AxisValue>> = axes.collect();
+        axes.insert("clients".to_owned(), vec![AxisValue::Number(self.plan.clients)]);
         RunSpec {
-            axes: axes.collect::<BTreeMap<String, Vec<AxisValue>>>(),
+            axes,
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
             duration_ns: Some(self.plan.time.as_nanos() as u64),
             rounds: ROUNDS,

@@ -30,6 +30,8 @@ const COVERED: f64 = 0.92;
 pub(super) struct Plan {
     /// Whether writes are compared, and not reads.
     pub(super) writes: bool,
+    /// Clients of each trial.
+    pub(super) clients: u64,
     /// Comparisons without a difference, and as many with one.
     pub(super) comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
@@ -196,9 +198,10 @@ fn table(
         );
     }
     let what = if plan.writes { "writes" } else { "reads" };
+    let clients = if plan.clients > 1 { format!(" of {} clients", plan.clients) } else { String::new() };
     let _ = writeln!(
         text,
-        "\n{what}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
+        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
          intervals hold the truth; trials of {}{}",
         none.called,
         none.all,
