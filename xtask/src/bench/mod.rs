@@ -1,7 +1,7 @@
 //! `cargo xtask bench NAME`: what the documentation claims in figures, measured again.
 //!
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
-//! `aa [REPEATS] [ARGUMENTS …]`: how often `run session` calls one of two identical targets faster.
+//! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
 //! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
 //! `suites [OPTIONS]`: whole transactions beside pgbench and sysbench, at what they send and how many a second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same of one run each with pgbench or sysbench, beside ours.
