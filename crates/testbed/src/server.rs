@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -233,14 +234,17 @@ impl Link {
             Err(RecvTimeoutError::Timeout) => Err(self.error("it does not answer".to_owned())),
             Err(RecvTimeoutError::Disconnected) => {
                 self.end();
-                let how = self
-                    .child
-                    .try_wait()
-                    .ok()
-                    .flatten()
-                    .map_or_else(String::new, |status| format!(" ({status})"));
-                let hint = "is the guard program one that calls kurabe_testbed::guard::run?";
-                Err(self.error(format!("it ended without a word{how}; {hint}")))
+                let status = self.child.try_wait().ok().flatten();
+                Err(self.error(match status {
+                    Some(status) if status.signal().is_some() => {
+                        format!("it was ended from outside ({status})")
+                    }
+                    _ => {
+                        let how = status.map_or_else(String::new, |status| format!(" ({status})"));
+                        let hint = "is the guard program one that calls kurabe_testbed::guard::run?";
+                        format!("it ended without an answer{how}; {hint}")
+                    }
+                }))
             }
         }
     }

@@ -6,7 +6,7 @@
 use crate::case::{Case, Outcome};
 use crate::context::Context;
 use crate::families::ENGINES;
-use crate::families::hostile::{judge, meet};
+use crate::families::hostile::{deadline, judge, meet};
 use crate::random::Random;
 use crate::relay::hostile::How;
 
@@ -24,6 +24,6 @@ pub fn cases() -> Vec<Case> {
 fn attack(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let server = context.waiting_server(engine)?;
     let mut random = Random::new(seed);
-    let how = How::Mutated(random.number());
-    Ok(judge(&meet(context, server, &mut random, how)?))
+    let (deadline, how) = (deadline(&mut random), How::Mutated(random.number()));
+    Ok(judge(&meet(context, server, &mut random, deadline, how)?))
 }

@@ -83,7 +83,13 @@ pub struct Met {
 ///
 /// # Errors
 /// The attack could not be made.
-pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -> Result<Met, String> {
+pub fn meet(
+    context: &Context,
+    server: &Server,
+    random: &mut Random,
+    deadline: Duration,
+    how: How,
+) -> Result<Met, String> {
     let driver = WITH_DRIVER.contains(&server.engine.as_str()) && random.below(3) == 0;
     let asking = Asking { command: random.below(COMMANDS.len()), driver };
     let (command, _, exclusive) = COMMANDS[asking.command];
@@ -98,7 +104,7 @@ pub fn meet(context: &Context, server: &Server, random: &mut Random, how: How) -
         short(&how)
     );
     let plan = Plan { port: server.port, connection, piece, how };
-    let (ran, relay) = run(context, server, asking, plan, deadline(random))?;
+    let (ran, relay) = run(context, server, asking, plan, deadline)?;
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
 }
 

@@ -178,7 +178,7 @@ fn stop(context: &Context, target: &str, random: &mut Random) -> Result<Outcome,
     }
     let ran = running.finish(LIMIT);
     let complaint = ran.unclean(&[0, 4]).or_else(|| {
-        let stood = runfile::stood_still(&place.runs(), seconds);
+        let stood = runfile::stood_still(&place.runs(), seconds, before);
         (!stood.is_empty()).then(|| {
             format!("trials {stood:?} of which it stood still for {seconds} s count (recorded before: {before}, after: {after})")
         })

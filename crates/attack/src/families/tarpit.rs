@@ -99,16 +99,18 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
 fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
     let server = context.waiting_server(engine)?;
     let mut random = Random::new(seed);
+    let deadline = deadline(&mut random);
     let how = match kind {
         "silent" => How::Silent,
-        "drip" => How::Drip,
+        // So that no answer of three bytes comes in time.
+        "drip" => How::Drip(deadline / 2),
         "stall" => How::Half,
         _ => {
             let (first, pattern) = random.pick(&endless(engine)).clone();
             How::Endless(first, pattern)
         }
     };
-    Ok(judge(&meet(context, server, &mut random, how)?))
+    Ok(judge(&meet(context, server, &mut random, deadline, how)?))
 }
 
 /// What an engine's protocol knows that need not end: a beginning, and what is repeated.

@@ -20,7 +20,7 @@ pub enum How {
     /// The first half of the piece, then nothing.
     Half,
     /// The piece and all that follows, one byte a second.
-    Drip,
+    Drip(Duration),
     /// These bytes, then these again and again, without an end.
     Endless(Vec<u8>, Vec<u8>),
     /// These bytes, and the end of the connection.
@@ -172,12 +172,12 @@ impl Shared {
                 to.write_all(&piece[..piece.len() / 2])?;
                 self.wait(to)
             }
-            How::Drip => {
+            How::Drip(pause) => {
                 let mut piece = piece.to_vec();
                 loop {
                     for byte in &piece {
                         to.write_all(&[*byte])?;
-                        self.pause(Duration::from_secs(1))?;
+                        self.pause(*pause)?;
                     }
                     piece.resize(4096, 0);
                     let read = from.read(&mut piece)?;
