@@ -1,13 +1,241 @@
-//! Which names are ours to give.
+//! The house rules, once for all engines: what Kurabe may make, empty and remove.
+//!
+//! A marker holds the names of the collections that Kurabe made. A collection that exists without standing in it was made by
+//! someone else, whatever its name, and is left alone.
 
 use kurabe_core::collection::Collection;
+use kurabe_core::driver::Namespace;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Refuses what is no name for a collection of ours, or `kept` for something else, such as the marker.
-pub(crate) fn check_name(name: &str, kept: &[impl AsRef<[u8]>]) -> Result<()> {
-    if Collection::name_is_ours(name) && !kept.iter().any(|kept| kept.as_ref() == name.as_bytes()) {
+/// The marker's own name; no collection may have it.
+pub const MARKER: &str = "kurabe_marker";
+
+/// Who made an entry of the marker.
+pub(crate) const MADE_BY: &str = concat!("kurabe ", env!("CARGO_PKG_VERSION"));
+
+/// How an engine's users speak of what is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    pub(crate) engine: &'static str,
+    /// What a collection is there: a table.
+    pub(crate) thing: &'static str,
+    /// What to do where somebody else's is in the way.
+    pub(crate) instead: &'static str,
+    /// Names beside the marker's that no collection may have.
+    pub(crate) kept: &'static [&'static str],
+}
+
+impl Words {
+    /// The error of something that is left alone.
+    pub(crate) fn not_ours(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::NotOurs, message).hint(format!("it is left alone; {}", self.instead))
+    }
+
+    /// The error of a marker that is somebody else's; `why` says how that is seen.
+    pub(crate) fn foreign_marker(&self, why: &str) -> Error {
+        self.not_ours(format!("{} {MARKER} is not the one that Kurabe makes{why}", self.thing))
+    }
+}
+
+/// What the house rules need of an engine: a connection of its own.
+pub(crate) trait House: Send {
+    fn words(&self) -> Words;
+
+    /// Takes the lock that keeps a second run out, by a means that ends with the connection, the process, or soon after.
+    fn claim(&mut self, run: &str) -> Result<()>;
+
+    /// The names that the marker holds; none where there is no marker. An error where the marker is not ours.
+    fn entries(&mut self) -> Result<Vec<String>>;
+
+    /// What stands in the way of a collection that the marker does not know, where that can be told.
+    fn in_the_way(&mut self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Enters a name in the marker, which is made where there is none. Nothing to do where collections are their own marker.
+    fn enter(&mut self, _collection: &Collection) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes a name out of the marker.
+    fn strike(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes the collection, empty; `known`: in the place of one that was made before, or may have been.
+    fn make(&mut self, collection: &Collection, known: bool) -> Result<()>;
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        self.make(collection, true)
+    }
+
+    /// Removes the collection, where it is, before its name is struck out.
+    fn destroy(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Removes the marker, which is empty.
+    fn remove_marker(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether there is anything to analyse.
+    fn analyses(&self) -> bool {
+        false
+    }
+
+    /// As [`Namespace::analyse`], of a collection that is ours.
+    fn analyse(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// As [`Namespace::unanalysed`].
+    fn unanalysed(&mut self, _table: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// The [`Namespace`] that keeps the rules.
+pub(crate) struct Owned<H>(pub(crate) H);
+
+impl<H: House> Owned<H> {
+    /// Whether the marker knows the name; and that nothing of somebody else's is in its way.
+    fn known(&mut self, name: &str) -> Result<bool> {
+        let words = self.0.words();
+        check_name(name, words.kept)?;
+        if self.0.entries()?.iter().any(|entry| entry == name) {
+            return Ok(true);
+        }
+        let Some(what) = self.0.in_the_way(name)? else { return Ok(false) };
+        let message = format!("{}: {what} exists and was not made by Kurabe", words.engine);
+        Err(words
+            .not_ours(message)
+            .hint(format!("it is left alone; {} (no entry for {name} in {MARKER})", words.instead)))
+    }
+
+    /// As [`Self::known`], for what makes no sense on a collection that is not there.
+    fn must_be_ours(&mut self, name: &str) -> Result<()> {
+        if self.known(name)? {
+            return Ok(());
+        }
+        let Words { engine, thing, .. } = self.0.words();
+        Err(Error::new(ErrorKind::NotFound, format!("{engine}: there is no {thing} {name}")))
+    }
+}
+
+impl<H: House> Namespace for Owned<H> {
+    fn claim(&mut self, run: &str) -> Result<()> {
+        self.0.claim(run)
+    }
+
+    fn create(&mut self, collection: &Collection) -> Result<()> {
+        let name = &collection.name;
+        let known = self.known(name)?;
+        // The marker first: whoever dies in between leaves an entry without a collection, which the next run clears
+        // away, and not a collection without an entry, which no run would dare to touch.
+        if !known {
+            self.0.enter(collection)?;
+        }
+        self.0.make(collection, known).map_err(|error| {
+            // Best effort: an entry that stays behind is harmless.
+            if !known && self.0.in_the_way(name) == Ok(None) {
+                let _ = self.0.strike(name);
+            }
+            error.context(format!("cannot make {} {name}", self.0.words().thing))
+        })
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.0.clear(collection)
+    }
+
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        if !self.0.analyses() {
+            return Ok(());
+        }
+        self.must_be_ours(&collection.name)?;
+        self.0.analyse(&collection.name)
+    }
+
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        self.0.unanalysed(table)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        if !self.known(name)? {
+            return Ok(());
+        }
+        self.0.destroy(name)?;
+        self.0.strike(name)
+    }
+
+    fn list(&mut self) -> Result<Vec<String>> {
+        self.0.entries()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let left = self.0.entries()?;
+        if left.is_empty() {
+            return self.0.remove_marker();
+        }
+        Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))))
+    }
+}
+
+/// Refuses what is no name for a collection of ours: the marker's, and those `kept` for something else.
+fn check_name(name: &str, kept: &[&str]) -> Result<()> {
+    if Collection::name_is_ours(name) && name != MARKER && !kept.contains(&name) {
         return Ok(());
     }
     Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
         .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+}
+
+/// Whom a claim is said to belong to.
+pub(crate) fn holder(run: &str) -> String {
+    format!("run {run} (process {})", std::process::id())
+}
+
+/// The time since 1970.
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::from_secs(1))
+}
+
+/// A claim on an engine that has no lock which ends with a connection: a thread renews it until it is given back.
+pub(crate) struct Lease<T> {
+    claim: Arc<Mutex<T>>,
+    stop: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Clone + Send + 'static> Lease<T> {
+    /// Renews the claim each time that so long has passed.
+    pub(crate) fn keep(every: Duration, claim: T, mut renew: impl FnMut(&mut T) + Send + 'static) -> Self {
+        let (stop, stopped) = channel();
+        let claim = Arc::new(Mutex::new(claim));
+        let renewed = Arc::clone(&claim);
+        let work = move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                // A server that does not answer now may do so the next time: a claim lasts for three of them.
+                renew(&mut renewed.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+        };
+        // Without the thread the claim ends after its time, which is better than no run at all.
+        let thread = std::thread::Builder::new().name("claim".to_owned()).spawn(work).ok();
+        Self { claim, stop, thread }
+    }
+
+    /// Renews it no more, and gives it as it is now.
+    pub(crate) fn stop(self) -> T {
+        drop(self.stop);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }

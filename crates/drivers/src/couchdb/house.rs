@@ -10,23 +10,20 @@
 //! that of two runs one gets it. Whoever dies lets go within a minute, by the clock of this machine: the clocks of two
 //! machines that share a server must agree to within half of that.
 
-use super::config::Config;
 use super::document::{AllDocs, Json, Object, Writer, parse, push_text};
 use super::errors;
 use super::http::Client;
 use super::session::{Buffers, Work};
 use super::table::Table;
-use crate::ours;
-use crate::sql::{MARKER, marker};
+use crate::ours::{self, House, Lease, MADE_BY, Words};
+use crate::sql::marker;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Namespace};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How long a claim lasts without being renewed, and after what time it is.
 const CLAIM: Duration = Duration::from_secs(60);
@@ -37,7 +34,8 @@ const ATTEMPTS: usize = 20;
 pub(super) struct CouchHouse {
     client: Client,
     marker: Table,
-    claim: Option<Claim>,
+    /// With its present revision, as long as it is ours.
+    claim: Option<Lease<Option<String>>>,
 }
 
 impl CouchHouse {
@@ -55,37 +53,6 @@ impl CouchHouse {
         }
         let marker = Table::new(&Arc::new(marker()), client.config());
         Ok(Self { client, marker, claim: None })
-    }
-
-    fn exists(&mut self, path: &str) -> Result<bool> {
-        let status = self.client.get(path)?;
-        match status {
-            200 => Ok(true),
-            _ if self.client.is_absent(status) => Ok(false),
-            _ => Err(self.client.refused(status)),
-        }
-    }
-
-    /// Whether the marker knows the name; and that nobody else's database of that name exists.
-    fn known(&mut self, name: &str) -> Result<bool> {
-        ours::check_name(name, &[MARKER])?;
-        let known = self.list()?.iter().any(|entry| entry == name);
-        let path = self.client.config().path(name);
-        if !known && self.exists(&path)? {
-            let message = format!("CouchDB: database {name} exists and was not made by Kurabe");
-            return Err(Error::new(ErrorKind::NotOurs, message).hint(format!(
-                "it is left alone; remove it, or name a prefix for databases (no entry in {MARKER})"
-            )));
-        }
-        Ok(known)
-    }
-
-    /// As [`Self::known`], for what makes no sense on a database that is not there.
-    fn must_be_ours(&mut self, name: &str) -> Result<()> {
-        if self.known(name)? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("CouchDB: there is no database {name}")))
     }
 
     /// Removes the database, if it is there.
@@ -108,8 +75,88 @@ impl CouchHouse {
         }
     }
 
-    /// Makes the collection's database, empty.
-    fn make(&mut self, collection: &Collection) -> Result<()> {
+    fn work<'a>(&'a mut self, buffers: &'a mut Buffers) -> Work<'a> {
+        Work { client: &mut self.client, table: &self.marker, buffers }
+    }
+
+    /// The path of the claim.
+    fn claim_path(&self) -> String {
+        format!("{}/claim", self.marker.path)
+    }
+}
+
+impl House for CouchHouse {
+    fn words(&self) -> Words {
+        let instead = "remove it, or name a prefix for databases";
+        Words { engine: "CouchDB", thing: "database", instead, kept: &[] }
+    }
+
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_none() {
+            let path = self.marker.path.clone();
+            self.make_database(&path)?;
+            let (holder, path) = (ours::holder(run), self.claim_path());
+            let revision = take_claim(&mut self.client, &path, &holder)?;
+            let config = Arc::clone(self.client.config());
+            self.claim = Some(Lease::keep(RENEW, Some(revision), move |revision| {
+                // Where another has taken it, it must not be taken from that one.
+                let Some(ours) = revision.as_deref() else { return };
+                let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
+                if let Ok(next) = write_claim(&mut client, &path, &holder, Some(ours)) {
+                    *revision = next;
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self) -> Result<Vec<String>> {
+        // Entries begin with the mark of an id of ours, the claim does not.
+        let path = format!("{}/_all_docs?include_docs=true", self.marker.path);
+        let status = self.client.get(&path)?;
+        if self.client.is_absent(status) {
+            return Ok(Vec::new());
+        }
+        if status != 200 {
+            return Err(self.client.refused(status));
+        }
+        let all: AllDocs<'_> = parse(self.client.answer())?;
+        let mut names = Vec::new();
+        for row in all.rows.iter().filter(|row| row.id != "claim") {
+            let name = row.id.strip_prefix('!').filter(|name| Collection::name_is_ours(name));
+            let ours = row
+                .doc
+                .as_ref()
+                .is_some_and(|doc| doc.text("made_by").is_some() && doc.number("made_at").is_some());
+            let Some(name) = name.filter(|_| ours) else {
+                return Err(self.words().foreign_marker(&format!(" (document '{}')", row.id)));
+            };
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
+        let status = self.client.get(&self.client.config().path(name))?;
+        match status {
+            200 => Ok(Some(format!("database {name}"))),
+            _ if self.client.is_absent(status) => Ok(None),
+            _ => Err(self.client.refused(status)),
+        }
+    }
+
+    fn enter(&mut self, collection: &Collection) -> Result<()> {
+        let path = self.marker.path.clone();
+        self.make_database(&path)?;
+        let row = [Value::Text(&collection.name), Value::Text(MADE_BY), Value::Int(now())];
+        self.work(&mut Buffers::default()).put(&row, &mut Reply::new())
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
+        self.work(&mut Buffers::default()).delete(&[Value::Text(name)], &mut Reply::new())
+    }
+
+    fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         let path = self.client.config().path(&collection.name);
         self.drop_database(&path)?;
         let mut attempts = 0;
@@ -141,156 +188,24 @@ impl CouchHouse {
         Ok(())
     }
 
-    fn work<'a>(&'a mut self, buffers: &'a mut Buffers) -> Work<'a> {
-        Work { client: &mut self.client, table: &self.marker, buffers }
-    }
-
-    fn enter(&mut self, name: &str) -> Result<()> {
-        let path = self.marker.path.clone();
-        self.make_database(&path)?;
-        let (by, at) = (concat!("kurabe ", env!("CARGO_PKG_VERSION")), now().max(1));
-        let row = [Value::Text(name), Value::Text(by), Value::Int(at)];
-        self.work(&mut Buffers::default()).put(&row, &mut Reply::new())
-    }
-
-    fn strike(&mut self, name: &str) -> Result<()> {
-        self.work(&mut Buffers::default()).delete(&[Value::Text(name)], &mut Reply::new())
-    }
-}
-
-impl Namespace for CouchHouse {
-    fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_none() {
-            let path = self.marker.path.clone();
-            self.make_database(&path)?;
-            let holder = format!("run {run} (process {})", std::process::id());
-            let path = format!("{path}/claim");
-            let revision = take_claim(&mut self.client, &path, &holder)?;
-            self.claim = Some(Claim::keep(self.client.config(), path, holder, revision));
-        }
-        Ok(())
-    }
-
-    fn create(&mut self, collection: &Collection) -> Result<()> {
-        let name = &collection.name;
-        let known = self.known(name)?;
-        // The marker first: whoever dies in between leaves an entry without a database, which the next run clears away,
-        // and not a database without an entry, which no run would dare to touch.
-        if !known {
-            self.enter(name)?;
-        }
-        self.make(collection).map_err(|error| {
-            let path = self.client.config().path(name);
-            // Best effort: an entry that stays behind is harmless.
-            if !known && self.exists(&path) == Ok(false) {
-                let _ = self.strike(name);
-            }
-            error.context(format!("cannot make database {name}"))
-        })
-    }
-
-    fn clear(&mut self, collection: &Collection) -> Result<()> {
-        self.must_be_ours(&collection.name)?;
-        self.make(collection)
-    }
-
-    fn remove(&mut self, name: &str) -> Result<()> {
-        if !self.known(name)? {
-            return Ok(());
-        }
+    fn destroy(&mut self, name: &str) -> Result<()> {
         let path = self.client.config().path(name);
-        self.drop_database(&path)?;
-        self.strike(name)
+        self.drop_database(&path)
     }
 
-    fn list(&mut self) -> Result<Vec<String>> {
-        // Entries begin with the mark of an id of ours, the claim does not.
-        let path = format!("{}/_all_docs?include_docs=true", self.marker.path);
-        let status = self.client.get(&path)?;
-        if self.client.is_absent(status) {
-            return Ok(Vec::new());
-        }
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
-        let all: AllDocs<'_> = parse(self.client.answer())?;
-        let mut names = Vec::new();
-        for row in all.rows.iter().filter(|row| row.id != "claim") {
-            let name = row.id.strip_prefix('!').filter(|name| Collection::name_is_ours(name));
-            let ours = row
-                .doc
-                .as_ref()
-                .is_some_and(|doc| doc.text("made_by").is_some() && doc.number("made_at").is_some());
-            let Some(name) = name.filter(|_| ours) else {
-                let message =
-                    format!("database {MARKER} is not the one that Kurabe makes (document '{}')", row.id);
-                return Err(Error::new(ErrorKind::NotOurs, message)
-                    .hint("it is left alone; remove it, or name a prefix for databases"));
-            };
-            names.push(name.to_owned());
-        }
-        Ok(names)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        let left = self.list()?;
-        if !left.is_empty() {
-            return Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))));
-        }
+    fn remove_marker(&mut self) -> Result<()> {
         // The claim lies in it: no renewal may come between.
+        self.claim.take().map(Lease::stop);
         let path = self.marker.path.clone();
-        self.claim.take().map(Claim::stop);
         self.drop_database(&path)
     }
 }
 
 impl Drop for CouchHouse {
     fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            let path = claim.path.clone();
-            if let Some(revision) = claim.stop() {
-                let _ = self.client.delete(&format!("{path}?rev={revision}"));
-            }
-        }
-    }
-}
-
-/// Renews a claim until it is stopped.
-struct Claim {
-    path: String,
-    stop: Sender<()>,
-    /// Gives the claim's present revision, as long as it is ours.
-    thread: Option<JoinHandle<Option<String>>>,
-    first: String,
-}
-
-impl Claim {
-    fn keep(config: &Arc<Config>, path: String, holder: String, first: String) -> Self {
-        let (stop, stopped) = channel();
-        let (config, at, mut revision) = (Arc::clone(config), path.clone(), first.clone());
-        let renew = move || {
-            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
-                // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                match write_claim(&mut client, &at, &holder, Some(&revision)) {
-                    Ok(Some(next)) => revision = next,
-                    // Another has taken it: it must not be taken from that one.
-                    Ok(None) => return None,
-                    Err(_) => {}
-                }
-            }
-            Some(revision)
-        };
-        // Without the thread the claim ends after its minute, which is better than no run at all.
-        let thread = std::thread::Builder::new().name("couchdb claim".to_owned()).spawn(renew).ok();
-        Self { path, stop, thread, first }
-    }
-
-    fn stop(self) -> Option<String> {
-        drop(self.stop);
-        match self.thread {
-            Some(thread) => thread.join().ok().flatten(),
-            None => Some(self.first),
+        if let Some(revision) = self.claim.take().and_then(Lease::stop) {
+            let path = self.claim_path();
+            let _ = self.client.delete(&format!("{path}?rev={revision}"));
         }
     }
 }
@@ -351,5 +266,5 @@ fn write_claim(client: &mut Client, path: &str, holder: &str, on: Option<&str>) 
 
 /// Seconds since 1970.
 fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    ours::now().as_secs() as i64
 }

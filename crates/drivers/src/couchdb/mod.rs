@@ -28,6 +28,7 @@ mod table;
 mod write;
 
 use crate::info::{DriverInfo, OptionInfo};
+use crate::ours::Owned;
 use config::Config;
 use facts::Kind;
 use house::CouchHouse;
@@ -109,6 +110,6 @@ impl Driver for CouchDb {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(CouchHouse::new(self.client(&ConnectOptions::default())?)?))
+        Ok(Box::new(Owned(CouchHouse::new(self.client(&ConnectOptions::default())?)?)))
     }
 }

@@ -9,20 +9,25 @@
 //! of this process renews it on a connection of its own. Whoever dies lets go within that minute.
 
 use super::protocol::Client;
-use crate::ours;
+use crate::ours::{self, House, Lease, Words};
 use crate::wire::{Peer, Place, Stream};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Namespace};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-const MARKER: &[u8] = b"kurabe_marker";
-const CLAIM: &[u8] = b"kurabe_claim";
+const MARKER: &[u8] = ours::MARKER.as_bytes();
+const CLAIM: &str = "kurabe_claim";
+
+const WORDS: Words = Words {
+    engine: "memcached",
+    thing: "collection",
+    instead: "delete it, or use another server",
+    kept: &[CLAIM],
+};
 
 /// The first line of the marker, which tells ours from another's.
 const TITLE: &str = "kurabe collections";
@@ -69,7 +74,7 @@ pub(super) struct MemcachedHouse {
     client: Client<Stream>,
     place: Place,
     generations: Arc<Generations>,
-    claim: Option<Claim>,
+    claim: Option<Lease<()>>,
 }
 
 impl MemcachedHouse {
@@ -78,63 +83,63 @@ impl MemcachedHouse {
     }
 
     /// Gives the collection a generation that it never had.
-    fn renew(&mut self, marker: &mut BTreeMap<String, u64>, name: &str) -> Result<()> {
+    fn renew(&mut self, name: &str) -> Result<()> {
+        let mut marker = read_marker(&mut self.client)?;
         let generation = new_generation(marker.get(name).copied().unwrap_or(0));
         marker.insert(name.to_owned(), generation);
-        write_marker(&mut self.client, marker)?;
+        write_marker(&mut self.client, &marker)?;
         self.generations.set(name, generation);
         Ok(())
     }
 }
 
-impl Namespace for MemcachedHouse {
+impl House for MemcachedHouse {
+    fn words(&self) -> Words {
+        WORDS
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         if self.claim.is_none() {
-            let holder = format!("run {run} (process {})", std::process::id());
+            let holder = ours::holder(run);
             take_claim(&mut self.client, &holder)?;
-            self.claim = Some(Claim::keep(self.place.clone(), holder));
+            let place = self.place.clone();
+            self.claim = Some(Lease::keep(RENEW, (), move |()| {
+                if let Ok(stream) = Stream::connect(&place, &ConnectOptions::within(RENEW)) {
+                    let value = [holder.as_bytes(), b"", b""];
+                    let _ = Client::new(stream).set(CLAIM.as_bytes(), CLAIM_FLAG, value);
+                }
+            }));
         }
         Ok(())
     }
 
-    fn create(&mut self, collection: &Collection) -> Result<()> {
-        check_name(&collection.name)?;
-        let mut marker = read_marker(&mut self.client)?;
-        self.renew(&mut marker, &collection.name)
+    fn entries(&mut self) -> Result<Vec<String>> {
+        Ok(read_marker(&mut self.client)?.into_keys().collect())
     }
 
-    fn clear(&mut self, collection: &Collection) -> Result<()> {
-        check_name(&collection.name)?;
-        let mut marker = read_marker(&mut self.client)?;
-        if !marker.contains_key(&collection.name) {
-            let message = format!("memcached: there is no collection {}", collection.name);
-            return Err(Error::new(ErrorKind::NotFound, message));
-        }
-        self.renew(&mut marker, &collection.name)
+    /// Keys cannot be listed. A collection that the marker does not know may have gone with an evicted marker.
+    fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
+        self.generations.forget(name);
+        Ok(None)
     }
 
-    fn remove(&mut self, name: &str) -> Result<()> {
-        check_name(name)?;
+    fn enter(&mut self, collection: &Collection) -> Result<()> {
+        self.renew(&collection.name)
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
         let mut marker = read_marker(&mut self.client)?;
-        if marker.remove(name).is_some() {
-            write_marker(&mut self.client, &marker)?;
-        }
+        marker.remove(name);
+        write_marker(&mut self.client, &marker)?;
         self.generations.forget(name);
         Ok(())
     }
 
-    fn list(&mut self) -> Result<Vec<String>> {
-        Ok(read_marker(&mut self.client)?.into_keys().collect())
+    fn make(&mut self, collection: &Collection, known: bool) -> Result<()> {
+        if known { self.renew(&collection.name) } else { Ok(()) }
     }
 
-    fn finish(&mut self) -> Result<()> {
-        let left = self.list()?;
-        if !left.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                format!("the marker still holds {}", left.join(", ")),
-            ));
-        }
+    fn remove_marker(&mut self) -> Result<()> {
         self.client.delete(MARKER).map(drop)
     }
 }
@@ -143,48 +148,18 @@ impl Drop for MemcachedHouse {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.stop();
-            let _ = self.client.delete(CLAIM);
+            let _ = self.client.delete(CLAIM.as_bytes());
         }
         self.client.quit();
     }
 }
 
-/// Renews a claim until it is stopped.
-struct Claim {
-    stop: Sender<()>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Claim {
-    fn keep(place: Place, holder: String) -> Self {
-        let (stop, stopped) = channel();
-        let renew = move || {
-            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                if let Ok(stream) = Stream::connect(&place, &ConnectOptions::within(RENEW)) {
-                    let _ = Client::new(stream).set(CLAIM, CLAIM_FLAG, [holder.as_bytes(), b"", b""]);
-                }
-            }
-        };
-        // Without the thread the claim ends after its minute, which is better than no run at all.
-        let thread = std::thread::Builder::new().name("memcached claim".to_owned()).spawn(renew).ok();
-        Self { stop, thread }
-    }
-
-    fn stop(self) {
-        drop(self.stop);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-    }
-}
-
 fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
     let flags = format!(" ME{CLAIM_FLAG}");
-    if client.set(CLAIM, &flags, [holder.as_bytes(), b"", b""])? {
+    if client.set(CLAIM.as_bytes(), &flags, [holder.as_bytes(), b"", b""])? {
         return Ok(());
     }
-    let by = match client.get(CLAIM, " v")? {
+    let by = match client.get(CLAIM.as_bytes(), " v")? {
         Some(bytes) => String::from_utf8_lossy(&client.whole_value(bytes)?).into_owned(),
         None => "another run, just now".to_owned(),
     };
@@ -192,24 +167,15 @@ fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
         .hint("wait for it to end; if it was killed, its claim ends within 60 s"))
 }
 
-fn check_name(name: &str) -> Result<()> {
-    ours::check_name(name, &[MARKER, CLAIM])
-}
-
 fn new_generation(before: u64) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
-    now.max(before + 1)
+    (ours::now().as_micros() as u64).max(before + 1)
 }
 
 fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<BTreeMap<String, u64>> {
     let Some(bytes) = client.get(MARKER, " v")? else { return Ok(BTreeMap::new()) };
     let text = client.whole_value(bytes)?;
     parse_marker(&String::from_utf8_lossy(&text)).ok_or_else(|| {
-        Error::new(
-            ErrorKind::NotOurs,
-            "memcached: the key kurabe_marker holds something that Kurabe did not write",
-        )
-        .hint("it is left alone; delete it, or use another server")
+        WORDS.not_ours("memcached: the key kurabe_marker holds something that Kurabe did not write")
     })
 }
 

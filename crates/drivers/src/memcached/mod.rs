@@ -12,6 +12,7 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
+use crate::ours::Owned;
 use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
 use kurabe_core::driver::{Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
@@ -209,7 +210,7 @@ impl Driver for Memcached {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let options = ConnectOptions::default();
         let client = self.client(&options)?;
-        Ok(Box::new(MemcachedHouse::new(client, self.place.clone(), Arc::clone(&self.generations))))
+        Ok(Box::new(Owned(MemcachedHouse::new(client, self.place.clone(), Arc::clone(&self.generations)))))
     }
 }
 

@@ -10,17 +10,14 @@
 use super::link::{Link, Shared};
 use super::plan::name;
 use super::session::{exists, number};
-use crate::ours;
+use crate::ours::{self, House, Lease, MADE_BY, MARKER, Words};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Namespace};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, ErrorKind, Result};
 use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-const MARKER: &str = "kurabe_marker";
 /// No collection of ours has these names.
 const TITLE: &str = "Kurabe's own collections";
 const CLAIM: &str = "the run that uses them";
@@ -31,24 +28,13 @@ const RENEW: Duration = Duration::from_secs(20);
 
 pub(super) struct MongoHouse {
     link: Link,
-    claim: Option<Claim>,
+    /// With its token.
+    claim: Option<(String, Lease<()>)>,
 }
 
 impl MongoHouse {
     pub(super) fn new(link: Link) -> Self {
         Self { link, claim: None }
-    }
-
-    fn known(&mut self, name: &str) -> Result<bool> {
-        ours::check_name(name, &[MARKER])?;
-        let known = self.list()?.iter().any(|entry| entry == name);
-        if !known && exists(&mut self.link, name)? {
-            let message = format!("mongodb: collection {name} exists and was not made by Kurabe");
-            return Err(Error::new(ErrorKind::NotOurs, message).hint(format!(
-                "it is left alone; rename it, or use another database (no entry in {MARKER})"
-            )));
-        }
-        Ok(known)
     }
 
     /// All documents of the marker; none where there is no marker.
@@ -68,8 +54,7 @@ impl MongoHouse {
         {
             return Ok(found);
         }
-        Err(Error::new(ErrorKind::NotOurs, format!("collection {MARKER} is not the one that Kurabe makes"))
-            .hint("it is left alone; rename it, or use another database"))
+        Err(self.words().foreign_marker(""))
     }
 
     /// Makes the marker where there is none.
@@ -91,9 +76,52 @@ impl MongoHouse {
             _ => Ok(()),
         }
     }
+}
 
-    /// The collection, empty, with its indexes.
-    fn make(&mut self, collection: &Collection) -> Result<()> {
+impl House for MongoHouse {
+    fn words(&self) -> Words {
+        let instead = "rename it, or use another database";
+        Words { engine: "mongodb", thing: "collection", instead, kept: &[] }
+    }
+
+    fn claim(&mut self, run: &str) -> Result<()> {
+        if self.claim.is_none() {
+            self.begin_marker()?;
+            let token = mongodb::bson::oid::ObjectId::new().to_hex();
+            take_claim(&mut self.link, &ours::holder(run), &token)?;
+            let (shared, ours) = (Arc::clone(&self.link.shared), token.clone());
+            let lease = Lease::keep(RENEW, (), move |()| {
+                if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
+                    let query = rawdoc! { "_id": CLAIM, "token": ours.as_str() };
+                    let _ = write(&mut link, update(&query, rawdoc! { "renewed": now() }));
+                }
+            });
+            self.claim = Some((token, lease));
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self) -> Result<Vec<String>> {
+        let names =
+            self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
+        Ok(names.filter(|name| Collection::name_is_ours(name)).collect())
+    }
+
+    fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
+        Ok(exists(&mut self.link, name)?.then(|| format!("collection {name}")))
+    }
+
+    fn enter(&mut self, collection: &Collection) -> Result<()> {
+        self.begin_marker()?;
+        write(&mut self.link, insert(&entry(&collection.name))).map(drop)
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
+        write(&mut self.link, delete(&rawdoc! { "_id": name })).map(drop)
+    }
+
+    /// With its indexes. To clear it too: documents are removed one by one, a collection at once.
+    fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         self.drop_collection(&collection.name)?;
         self.link.run(rawdoc! { "create": collection.name.as_str() })?;
         let mut indexes = RawArrayBuf::new();
@@ -115,61 +143,14 @@ impl MongoHouse {
         }
         Ok(())
     }
-}
 
-impl Namespace for MongoHouse {
-    fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_none() {
-            self.begin_marker()?;
-            let holder = format!("run {run} (process {})", std::process::id());
-            let token = mongodb::bson::oid::ObjectId::new().to_hex();
-            take_claim(&mut self.link, &holder, &token)?;
-            self.claim = Some(Claim::keep(Arc::clone(&self.link.shared), token));
-        }
-        Ok(())
-    }
-
-    fn create(&mut self, collection: &Collection) -> Result<()> {
-        // The marker first: whoever dies in between leaves an entry without a collection, which the next run clears
-        // away, and not a collection without an entry, which no run would dare to touch.
-        if !self.known(&collection.name)? {
-            self.begin_marker()?;
-            write(&mut self.link, insert(&entry(&collection.name)))?;
-        }
-        self.make(collection)
-            .map_err(|error| error.context(format!("cannot make collection {}", collection.name)))
-    }
-
-    fn clear(&mut self, collection: &Collection) -> Result<()> {
-        if !self.known(&collection.name)? {
-            let message = format!("mongodb: there is no collection {}", collection.name);
-            return Err(Error::new(ErrorKind::NotFound, message));
-        }
-        // Documents are removed one by one, a collection at once.
-        self.make(collection)
-    }
-
-    fn remove(&mut self, name: &str) -> Result<()> {
-        if !self.known(name)? {
-            return Ok(());
-        }
+    fn destroy(&mut self, name: &str) -> Result<()> {
         self.link.shared.seen().remove(name);
-        self.drop_collection(name)?;
-        write(&mut self.link, delete(&rawdoc! { "_id": name })).map(drop)
+        self.drop_collection(name)
     }
 
-    fn list(&mut self) -> Result<Vec<String>> {
-        let names =
-            self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
-        Ok(names.filter(|name| Collection::name_is_ours(name)).collect())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        let left = self.list()?;
-        if !left.is_empty() {
-            return Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))));
-        }
-        let ours = self.claim.as_ref().map(|claim| claim.token.as_str());
+    fn remove_marker(&mut self) -> Result<()> {
+        let ours = self.claim.as_ref().map(|(token, _)| token.as_str());
         // Another's claim goes with whoever made it.
         let claimed = documents(&mut self.link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
         if claimed.iter().any(|claim| claim.get_str("token").ok() != ours) {
@@ -181,44 +162,10 @@ impl Namespace for MongoHouse {
 
 impl Drop for MongoHouse {
     fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            let token = claim.stop();
+        if let Some((token, lease)) = self.claim.take() {
+            lease.stop();
             let _ = write(&mut self.link, delete(&rawdoc! { "_id": CLAIM, "token": token }));
         }
-    }
-}
-
-/// Renews a claim until it is stopped.
-struct Claim {
-    token: String,
-    stop: Sender<()>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Claim {
-    fn keep(shared: Arc<Shared>, token: String) -> Self {
-        let (stop, stopped) = channel();
-        let ours = token.clone();
-        let renew = move || {
-            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
-                    let query = rawdoc! { "_id": CLAIM, "token": ours.as_str() };
-                    let _ = write(&mut link, update(&query, rawdoc! { "renewed": now() }));
-                }
-            }
-        };
-        // Without the thread the claim ends after its minute, which is better than no run at all.
-        let thread = std::thread::Builder::new().name("mongodb claim".to_owned()).spawn(renew).ok();
-        Self { token, stop, thread }
-    }
-
-    fn stop(self) -> String {
-        drop(self.stop);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-        self.token
     }
 }
 
@@ -257,13 +204,12 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
 
 /// Milliseconds since 1970.
 fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_millis() as i64)
+    ours::now().as_millis() as i64
 }
 
 /// A document of the marker.
 fn entry(name: &str) -> RawDocumentBuf {
-    let by = concat!("kurabe ", env!("CARGO_PKG_VERSION"));
-    rawdoc! { "_id": name, "made_by": by, "made_at": now() / 1_000 }
+    rawdoc! { "_id": name, "made_by": MADE_BY, "made_at": now() / 1_000 }
 }
 
 fn insert(document: &RawDocumentBuf) -> RawDocumentBuf {

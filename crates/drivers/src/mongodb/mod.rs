@@ -21,6 +21,7 @@ mod session;
 mod writer;
 
 use crate::info::DriverInfo;
+use crate::ours::Owned;
 use config::Config;
 use facts::Deployment;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
@@ -141,6 +142,6 @@ impl Driver for Mongo {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(house::open(self.shared()?)?))
+        Ok(Box::new(Owned(house::open(self.shared()?)?)))
     }
 }

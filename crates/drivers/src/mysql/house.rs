@@ -1,6 +1,6 @@
 //! Housekeeping on MySQL and MariaDB.
 
-use crate::sql::{Dialect, House, drop_table, outgrown};
+use crate::sql::{Dialect, SqlHouse, drop_table, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -23,7 +23,7 @@ pub(crate) struct MysqlHouse {
     pub(crate) engine: Option<String>,
 }
 
-impl House for MysqlHouse {
+impl SqlHouse for MysqlHouse {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }
@@ -67,7 +67,7 @@ impl House for MysqlHouse {
 
     /// InnoDB gathers by itself unless it is told not to, and late after many rows came at once. When it last did, it wrote down
     /// how many rows there were, for whom may read that; this is held to as many as are counted in no time.
-    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+    fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let sql = format!(
             "SELECT n_rows FROM mysql.innodb_table_stats WHERE database_name = DATABASE() AND table_name = '{table}'"
         );
@@ -81,7 +81,7 @@ impl House for MysqlHouse {
 
     /// Two named locks, which end with the connection: one for the database, one that tells which run has it, so
     /// that a run may reach one database by two targets.
-    fn claim(&mut self, run: &str) -> Result<()> {
+    fn lock(&mut self, run: &str) -> Result<()> {
         // A name holds at most 64 characters; MySQL 9 has no MD5 any more.
         let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
         let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{}'), 256), 50))", hex(run));

@@ -18,7 +18,8 @@ mod wrapped;
 
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{self, Dialect, SqlNamespace};
+use crate::ours::Owned;
+use crate::sql::{self, Dialect};
 use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query, Supports};
 use crate::wire::tls;
@@ -160,6 +161,6 @@ impl Driver for Mysql {
         let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
-        Ok(Box::new(SqlNamespace::new(house::MysqlHouse { link, dialect, marker, engine })))
+        Ok(Box::new(Owned(house::MysqlHouse { link, dialect, marker, engine })))
     }
 }

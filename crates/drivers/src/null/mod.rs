@@ -9,8 +9,7 @@ mod session;
 mod table;
 
 use crate::info::DriverInfo;
-use crate::ours;
-use crate::sql::MARKER;
+use crate::ours::{self, Owned, Words};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
@@ -105,27 +104,27 @@ impl Driver for Null {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(House { store: Arc::clone(&self.0), holds_claim: false }))
+        Ok(Box::new(Owned(House { store: Arc::clone(&self.0), holds_claim: false })))
     }
 }
 
-/// Everything in the store is ours, so that only names and claims need care.
+/// Everything in the store is ours: the tables are their own marker.
 struct House {
     store: Arc<Store>,
     holds_claim: bool,
 }
 
 impl House {
-    fn check(name: &str) -> Result<()> {
-        ours::check_name(name, &[MARKER])
-    }
-
     fn claimed(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.store.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Namespace for House {
+impl ours::House for House {
+    fn words(&self) -> Words {
+        Words { engine: "null", thing: "collection", instead: "use another name", kept: &[] }
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         let mut claimed = self.claimed();
         if let Some(other) = claimed.as_ref().filter(|_| !self.holds_claim) {
@@ -137,8 +136,11 @@ impl Namespace for House {
         Ok(())
     }
 
-    fn create(&mut self, collection: &Collection) -> Result<()> {
-        Self::check(&collection.name)?;
+    fn entries(&mut self) -> Result<Vec<String>> {
+        Ok(read(&self.store.tables).keys().cloned().collect())
+    }
+
+    fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         let table = Arc::new(Table::new(collection));
         if let Some(before) = write(&self.store.tables).insert(collection.name.clone(), table) {
             before.remove();
@@ -147,27 +149,13 @@ impl Namespace for House {
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
-        Self::check(&collection.name)?;
-        let table = read(&self.store.tables).get(&collection.name).cloned().ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("null: there is no collection {}", collection.name))
-        })?;
-        table.clear();
-        Ok(())
+        self.store.table(&collection.name).map(|table| table.clear())
     }
 
-    fn remove(&mut self, name: &str) -> Result<()> {
-        Self::check(name)?;
+    fn destroy(&mut self, name: &str) -> Result<()> {
         if let Some(table) = write(&self.store.tables).remove(name) {
             table.remove();
         }
-        Ok(())
-    }
-
-    fn list(&mut self) -> Result<Vec<String>> {
-        Ok(read(&self.store.tables).keys().cloned().collect())
-    }
-
-    fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 }

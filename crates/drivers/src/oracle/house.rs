@@ -8,7 +8,7 @@ use super::config::Config;
 use super::dialect::dialect;
 use super::errors::{BUSY, DUPLICATE, NAME_TAKEN};
 use super::link::Link;
-use crate::sql::{self, Dialect, House, MARKER};
+use crate::sql::{self, Dialect, MARKER, SqlHouse};
 use crate::wire::link::try_lock;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -93,7 +93,7 @@ fn holder_name(run: &str) -> String {
         .collect()
 }
 
-impl House for OracleHouse {
+impl SqlHouse for OracleHouse {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }
@@ -115,7 +115,7 @@ impl House for OracleHouse {
         Ok(!self.column(&objects_named(name))?.is_empty())
     }
 
-    fn claim(&mut self, run: &str) -> Result<()> {
+    fn lock(&mut self, run: &str) -> Result<()> {
         let holder = holder_name(run);
         if self.claim.as_ref().is_some_and(|claim| claim.holder == holder) {
             return Ok(());

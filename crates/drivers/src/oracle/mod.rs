@@ -18,7 +18,7 @@ mod tests;
 mod values;
 
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
-use crate::sql::SqlNamespace;
+use crate::ours::Owned;
 use config::Config;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
@@ -136,6 +136,6 @@ impl Driver for Oracle {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(SqlNamespace::new(house::OracleHouse::open(&self.config)?)))
+        Ok(Box::new(Owned(house::OracleHouse::open(&self.config)?)))
     }
 }

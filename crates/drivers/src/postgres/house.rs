@@ -1,6 +1,6 @@
 //! Housekeeping on PostgreSQL.
 
-use crate::sql::{Dialect, House, outgrown};
+use crate::sql::{Dialect, SqlHouse, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ pub(crate) struct PostgresHouse {
     pub(crate) dialect: Arc<Dialect>,
 }
 
-impl House for PostgresHouse {
+impl SqlHouse for PostgresHouse {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }
@@ -39,7 +39,7 @@ impl House for PostgresHouse {
 
     /// By what the planner reads, and not by when somebody was last seen to gather it: those times are lost in a crash.
     /// `pg_stats` shows a user what it knows of columns that the user may read.
-    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+    fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let sql = format!(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname), \
              c.reltuples::int8, COALESCE(pg_catalog.pg_stat_get_live_tuples(c.oid), 0) \
@@ -60,7 +60,7 @@ impl House for PostgresHouse {
         })
     }
 
-    fn claim(&mut self, run: &str) -> Result<()> {
+    fn lock(&mut self, run: &str) -> Result<()> {
         let name = application_name(run);
         // Before the lock, so that whoever finds it taken finds the name too.
         self.execute(&format!("SET application_name TO '{name}'"))?;

@@ -17,7 +17,8 @@ mod wrapped_tls;
 
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{self, Dialect, SqlNamespace};
+use crate::ours::Owned;
+use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
@@ -122,6 +123,6 @@ impl Driver for Postgres {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(SqlNamespace::new(house::PostgresHouse { link, dialect: Arc::clone(&self.dialect) })))
+        Ok(Box::new(Owned(house::PostgresHouse { link, dialect: Arc::clone(&self.dialect) })))
     }
 }

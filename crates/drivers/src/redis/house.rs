@@ -12,20 +12,24 @@
 use super::config::Config;
 use super::connect;
 use super::protocol::{Client, Node};
-use crate::ours;
+use crate::ours::{self, House, Lease, MADE_BY, MARKER, Words};
 use crate::wire::{Peer, Stream};
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{ConnectOptions, Namespace};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-const MARKER: &str = "kurabe_marker";
 const CLAIM: &str = "kurabe_claim";
+
+const WORDS: Words = Words {
+    engine: "redis",
+    thing: "collection",
+    instead: "rename it, or use another database",
+    kept: &[CLAIM],
+};
 
 /// The marker's field that tells ours from another's, and what it says.
 const TITLE: (&str, &str) = ("title", "collections of Kurabe");
@@ -52,7 +56,7 @@ impl Collections {
         if let Some(gone) = self.known().get(name) {
             return Ok(Arc::clone(gone));
         }
-        if Collection::name_is_ours(name) && read_marker(client)?.contains(name) {
+        if Collection::name_is_ours(name) && read_marker(client)?.iter().any(|known| known == name) {
             return Ok(self.enter(name));
         }
         Err(Error::new(ErrorKind::Server, format!("there is no collection {name}")).code("NO_COLLECTION"))
@@ -73,7 +77,8 @@ pub(super) struct RedisHouse {
     client: Client<Stream>,
     config: Config,
     collections: Arc<Collections>,
-    claim: Option<Claim>,
+    /// With its holder.
+    claim: Option<Lease<String>>,
 }
 
 impl RedisHouse {
@@ -82,63 +87,63 @@ impl RedisHouse {
     }
 }
 
-impl Namespace for RedisHouse {
+impl House for RedisHouse {
+    fn words(&self) -> Words {
+        WORDS
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         if self.claim.is_some() {
             return Ok(());
         }
-        let holder = format!("run {run} (process {})", std::process::id());
+        let holder = ours::holder(run);
         if take_claim(&mut self.client, &holder)? {
-            self.claim = Some(Claim::keep(self.config.clone(), holder));
+            let config = self.config.clone();
+            self.claim = Some(Lease::keep(RENEW, holder, move |holder| {
+                if let Ok((mut client, _)) = connect::connect(&config, &ConnectOptions::within(RENEW)) {
+                    let _ = while_ours(&mut client, holder, &["PEXPIRE", CLAIM, LASTS]);
+                }
+            }));
         }
         Ok(())
     }
 
-    fn create(&mut self, collection: &Collection) -> Result<()> {
-        let name = &collection.name;
-        check_name(name)?;
-        if read_marker(&mut self.client)?.contains(name) {
-            each_key(&mut self.client, name, unlink)?;
-        } else {
-            refuse_foreign(&mut self.client, name)?;
-            let entry = format!("kurabe {} {}", env!("CARGO_PKG_VERSION"), now());
-            self.client.ask_text(&["HSET", MARKER, TITLE.0, TITLE.1, name, &entry])?;
+    fn entries(&mut self) -> Result<Vec<String>> {
+        read_marker(&mut self.client)
+    }
+
+    fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
+        foreign_key(&mut self.client, name)
+    }
+
+    fn enter(&mut self, collection: &Collection) -> Result<()> {
+        let entry = format!("{MADE_BY} {}", ours::now().as_secs());
+        self.client.ask_text(&["HSET", MARKER, TITLE.0, TITLE.1, &collection.name, &entry]).map(drop)
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
+        self.client.ask_text(&["HDEL", MARKER, name]).map(drop)
+    }
+
+    fn make(&mut self, collection: &Collection, known: bool) -> Result<()> {
+        if known {
+            each_key(&mut self.client, &collection.name, unlink)?;
         }
-        self.collections.enter(name);
+        self.collections.enter(&collection.name);
         Ok(())
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
-        let name = &collection.name;
-        check_name(name)?;
-        if read_marker(&mut self.client)?.contains(name) {
-            return each_key(&mut self.client, name, unlink);
-        }
-        refuse_foreign(&mut self.client, name)?;
-        Err(Error::new(ErrorKind::NotFound, format!("there is no collection {name}")))
+        each_key(&mut self.client, &collection.name, unlink)
     }
 
-    fn remove(&mut self, name: &str) -> Result<()> {
-        check_name(name)?;
-        if !read_marker(&mut self.client)?.contains(name) {
-            return refuse_foreign(&mut self.client, name);
-        }
-        // Whoever still holds an operation on it writes no more, and what was written goes before its entry does.
+    /// Whoever still holds an operation on it writes no more, and what was written goes before its entry does.
+    fn destroy(&mut self, name: &str) -> Result<()> {
         self.collections.forget(name);
-        each_key(&mut self.client, name, unlink)?;
-        self.client.ask_text(&["HDEL", MARKER, name]).map(drop)
+        each_key(&mut self.client, name, unlink)
     }
 
-    fn list(&mut self) -> Result<Vec<String>> {
-        Ok(read_marker(&mut self.client)?.into_iter().collect())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        let left = self.list()?;
-        if !left.is_empty() {
-            let message = format!("the marker still holds {}", left.join(", "));
-            return Err(Error::new(ErrorKind::Internal, message));
-        }
+    fn remove_marker(&mut self) -> Result<()> {
         self.client.ask_text(&["DEL", MARKER]).map(drop)
     }
 }
@@ -146,42 +151,8 @@ impl Namespace for RedisHouse {
 impl Drop for RedisHouse {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            let holder = claim.stop();
-            let _ = while_ours(&mut self.client, &holder, &["DEL", CLAIM]);
+            let _ = while_ours(&mut self.client, &claim.stop(), &["DEL", CLAIM]);
         }
-    }
-}
-
-/// Renews a claim until it is stopped.
-struct Claim {
-    stop: Sender<()>,
-    holder: String,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Claim {
-    fn keep(config: Config, holder: String) -> Self {
-        let (stop, stopped) = channel();
-        let renewed = holder.clone();
-        let renew = move || {
-            while stopped.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                // A server that does not answer now may do so the next time; the claim lasts for three of them.
-                if let Ok((mut client, _)) = connect::connect(&config, &ConnectOptions::within(RENEW)) {
-                    let _ = while_ours(&mut client, &renewed, &["PEXPIRE", CLAIM, LASTS]);
-                }
-            }
-        };
-        // Without the thread the claim ends after its time, which is better than no run at all.
-        let thread = std::thread::Builder::new().name("redis claim".to_owned()).spawn(renew).ok();
-        Self { stop, holder, thread }
-    }
-
-    fn stop(self) -> String {
-        drop(self.stop);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-        self.holder
     }
 }
 
@@ -199,7 +170,7 @@ fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
         Node::Int(left) if left > 0 => (left as u64).div_ceil(1000),
         _ => 0,
     };
-    let by: String = by.chars().filter(|c| !c.is_control()).take(100).collect();
+    let by = shown(&by);
     let by = if by.is_empty() { "another run, just now".to_owned() } else { by };
     Err(Error::new(ErrorKind::InUse, format!("the database is in use by {by}"))
         .hint(format!("wait for it to end; if it was killed, its claim ends within {left} s")))
@@ -216,38 +187,37 @@ fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -
     client.ask_text(&["EXEC"]).map(drop)
 }
 
-fn check_name(name: &str) -> Result<()> {
-    ours::check_name(name, &[MARKER, CLAIM])
-}
-
 /// The collections that the marker holds.
-fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<BTreeSet<String>> {
-    let foreign = || {
-        Error::new(ErrorKind::NotOurs, format!("the key {MARKER} holds something that Kurabe did not write"))
-            .hint("it is left alone; delete it, or use another database")
-    };
+fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
+    let foreign =
+        || WORDS.not_ours(format!("redis: the key {MARKER} holds something that Kurabe did not write"));
     let marker = match client.ask_text(&["HGETALL", MARKER]) {
         Err(error) if error.server_code() == Some("WRONGTYPE") => return Err(foreign()),
         marker => marker?,
     };
     let mut fields: BTreeMap<String, String> = marker.pairs().collect();
     if fields.is_empty() {
-        return Ok(BTreeSet::new());
+        return Ok(Vec::new());
     }
     let ours = fields.remove(TITLE.0).as_deref() == Some(TITLE.1)
-        && fields.keys().all(|name| check_name(name).is_ok());
+        && fields.keys().all(|name| Collection::name_is_ours(name));
     if ours { Ok(fields.into_keys().collect()) } else { Err(foreign()) }
 }
 
-/// Refuses to work where there are keys of a collection that the marker does not know.
-fn refuse_foreign<S: Peer>(client: &mut Client<S>, name: &str) -> Result<()> {
+/// A key of a collection that the marker does not know, for people.
+fn foreign_key<S: Peer>(client: &mut Client<S>, name: &str) -> Result<Option<String>> {
+    let mut found = None;
     each_key(client, name, |_, keys| {
         let key = keys.first().map(Node::text).unwrap_or_default();
-        let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
-        Err(Error::new(ErrorKind::NotOurs, format!("the key '{key}' was not made by Kurabe")).hint(format!(
-            "it is left alone; rename it, or use another database (no entry for {name} in {MARKER})"
-        )))
-    })
+        found.get_or_insert_with(|| format!("the key '{}'", shown(&key)));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// What another wrote, as far as it fits into a message.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
 /// Walks through the database and calls `work` with the keys of a collection, some at a time. What is there from the
@@ -282,10 +252,6 @@ fn unlink<S: Peer>(client: &mut Client<S>, keys: &[Node]) -> Result<()> {
     });
     let words: Vec<&[u8]> = std::iter::once(&b"UNLINK"[..]).chain(keys).collect();
     client.ask(&words).map(drop)
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
+use crate::ours::Owned;
 use config::Config;
 use house::{Collections, RedisHouse};
 use kurabe_core::Result;
@@ -95,6 +96,6 @@ impl Driver for Redis {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
-        Ok(Box::new(RedisHouse::new(client, self.config.clone(), Arc::clone(&self.collections))))
+        Ok(Box::new(Owned(RedisHouse::new(client, self.config.clone(), Arc::clone(&self.collections)))))
     }
 }

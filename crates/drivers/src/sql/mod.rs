@@ -9,11 +9,13 @@ mod statement;
 mod statistics;
 mod texts;
 
+pub use crate::ours::MARKER;
 pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
 pub use literal::{
     Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_rows, with_gaps,
 };
-pub use namespace::{House, MARKER, SqlNamespace, insert_into_marker, marker};
+pub(crate) use namespace::SqlHouse;
+pub use namespace::{insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};

@@ -2,7 +2,7 @@
 
 use super::DIALECT;
 use super::error::explain;
-use crate::sql::{Dialect, House};
+use crate::sql::{Dialect, SqlHouse};
 use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -23,7 +23,7 @@ impl SqliteHouse {
     }
 }
 
-impl House for SqliteHouse {
+impl SqlHouse for SqliteHouse {
     fn dialect(&self) -> &Dialect {
         &DIALECT
     }
@@ -58,7 +58,7 @@ impl House for SqliteHouse {
     }
 
     /// Where there is an index to choose: what SQLite assumes of one instead is written down, and need not be so.
-    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+    fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let indexes = format!(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = '{table}' COLLATE NOCASE"
         );
@@ -89,7 +89,7 @@ impl House for SqliteHouse {
         Ok(())
     }
 
-    fn claim(&mut self, run: &str) -> Result<()> {
+    fn lock(&mut self, run: &str) -> Result<()> {
         if self.lock.is_none() {
             self.lock = Some(take_lock(&self.lock_path, run)?);
         }

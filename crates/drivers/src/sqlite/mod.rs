@@ -14,7 +14,8 @@ mod settings;
 mod temporary;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::sql::{self, Dialect, Placeholder, SqlNamespace, on_conflict_do_update};
+use crate::ours::Owned;
+use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
 use error::explain;
 use file::Place;
 use kurabe_core::collection::FieldType;
@@ -200,7 +201,7 @@ impl Driver for Sqlite {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let house = house::SqliteHouse::new(self.connection()?, self.place.lock_path());
-        Ok(Box::new(SqlNamespace::new(house)))
+        Ok(Box::new(Owned(house)))
     }
 }
 
