@@ -41,15 +41,8 @@ pub trait Driver: Send + Sync {
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let found = facts.durability.map_or_else(|| "unknown".to_owned(), |found| format!("'{found}'"));
-        let settings: Vec<String> =
-            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
-        let because = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
-        Err(Error::unsupported(format!(
-            "the durability class of {} is {found}{because} and not '{class}', and no session can change that",
-            facts.engine
-        ))
-        .hint("ask the server's owner, or leave --durability out"))
+        let hint = "ask the server's owner, or leave --durability out";
+        Err(facts.refuse_durability(class, "and no session can change that", hint))
     }
 
     /// Opens a connection, authenticates and makes it ready for its first operation.
@@ -253,6 +246,11 @@ impl Support {
     /// Not supported, for this reason, a clause.
     pub fn no(reason: impl Into<String>) -> Self {
         Self::No(reason.into())
+    }
+
+    /// Supported, unless there is a reason why not.
+    pub fn unless(reason: Option<impl Into<String>>) -> Self {
+        reason.map_or(Self::Native, Self::no)
     }
 
     /// The reason why it is not supported.

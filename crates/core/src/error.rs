@@ -66,10 +66,13 @@ impl Error {
         Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Box::default() }
     }
 
-    /// Adds what the reader can do about it.
+    /// Adds what the reader can do about it; an empty text adds nothing.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(into_printable(hint.into()));
+        let hint = hint.into();
+        if !hint.is_empty() {
+            self.hint = Some(into_printable(hint));
+        }
         self
     }
 
@@ -155,6 +158,12 @@ mod tests {
             error.to_string(),
             "c\\u{202e}: no\\nkurabe: all is well\\u{1b}[1A [1\\r2]; h\\u{9b}\n  a\\u{7} b\n  kurabe: forged"
         );
+    }
+
+    #[test]
+    fn a_hint_that_says_nothing_is_none() {
+        let error = Error::new(ErrorKind::Server, "it went wrong").hint("ask again").hint("");
+        assert_eq!(error.to_string(), "it went wrong; ask again");
     }
 
     #[test]

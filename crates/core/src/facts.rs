@@ -1,6 +1,7 @@
 //! What is known of a server: its version, its settings, its limits.
 
 use crate::durability::DurabilityClass;
+use crate::error::Error;
 use crate::text::into_printable;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,12 @@ impl Setting {
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
+
+    /// Settings as a list for people: `fsync = on, full_page_writes = on`.
+    pub fn list(settings: &[Self]) -> String {
+        let shown = settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value));
+        shown.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A limit of the server, with the setting that makes it.
@@ -27,6 +34,13 @@ pub struct Limit {
     pub most: u64,
     /// What sets it: `max_allowed_packet`, `-I` (item size).
     pub set_by: String,
+}
+
+impl Limit {
+    /// A limit and what sets it.
+    pub fn new(most: u64, set_by: impl Into<String>) -> Self {
+        Self { most, set_by: set_by.into() }
+    }
 }
 
 /// What a server refuses to exceed. `None`: no limit that matters here.
@@ -45,7 +59,7 @@ pub struct Limits {
 }
 
 /// What a driver found out about its server: read, not assumed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// The engine's name: "PostgreSQL", "MariaDB".
     pub engine: String,
@@ -68,6 +82,17 @@ pub struct ServerFacts {
 }
 
 impl ServerFacts {
+    /// The error of a durability class that cannot be had; `why` goes on from "… and not 'synced', ".
+    pub fn refuse_durability(&self, class: DurabilityClass, why: &str, hint: &str) -> Error {
+        let found = self.durability.map_or_else(|| "unknown".to_owned(), |found| format!("'{found}'"));
+        let settings = Setting::list(&self.durability_settings);
+        let because = if settings.is_empty() { settings } else { format!(" ({settings})") };
+        let engine = &self.engine;
+        let message =
+            format!("the durability class of {engine} is {found}{because} and not '{class}', {why}");
+        Error::unsupported(message).hint(hint)
+    }
+
     /// The same with whatever the server said escaped ([`text`](crate::text)).
     #[must_use]
     pub fn printable(self) -> Self {

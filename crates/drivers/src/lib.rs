@@ -25,5 +25,6 @@ pub mod registry;
 mod slots;
 pub mod sql;
 pub mod sqlite;
+mod told;
 mod watchdog;
 mod wire;

@@ -1,7 +1,9 @@
 //! The prepared operations of a session, numbered.
 
 use kurabe_core::driver::Prepared;
+use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
 
 /// Keeps what a session prepared until it is released, and gives the numbers of released ones out again, so that
 /// preparing per request does not grow anything.
@@ -49,6 +51,39 @@ impl<T> Slots<T> {
 
 fn unknown(number: usize) -> Error {
     Error::new(ErrorKind::Internal, format!("prepared operation {number} is not one of this session"))
+}
+
+/// More operations than any experiment has; beyond it the cache starts anew, so that it cannot grow without end.
+const MOST: usize = 64;
+
+/// What was made of each operation, once: where a statement is prepared per request, what is measured is the server's
+/// preparing, not the making of the same text again. Comparing operations is quick, since they share their collection.
+#[derive(Debug)]
+pub(crate) struct Known<T: ?Sized>(Vec<(Operation, Arc<T>)>);
+
+impl<T: ?Sized> Known<T> {
+    /// What was made of the operation; made where it is not yet known.
+    pub(crate) fn get<M: Into<Arc<T>>>(
+        &mut self,
+        operation: &Operation,
+        make: impl FnOnce() -> Result<M>,
+    ) -> Result<Arc<T>> {
+        if let Some((_, made)) = self.0.iter().find(|(known, _)| known == operation) {
+            return Ok(Arc::clone(made));
+        }
+        let made = make()?.into();
+        if self.0.len() == MOST {
+            self.0.clear();
+        }
+        self.0.push((operation.clone(), Arc::clone(&made)));
+        Ok(made)
+    }
+}
+
+impl<T: ?Sized> Default for Known<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
 /// Refuses an operation whose parameters are not as many as it takes.

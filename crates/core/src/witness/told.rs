@@ -1,7 +1,8 @@
 //! What an engine tells at one moment, and what came of it within a trial.
 
-use super::meter::{EngineCount, Meter};
+use super::meter::{EngineCount, Meter, Reach};
 use super::statement::{MOST, StatementUse};
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
 /// What was read at one moment: counters that only ever rise.
@@ -13,6 +14,36 @@ pub struct Reading {
     pub statements: Vec<StatementUse>,
     /// What is not told.
     pub not_told: Vec<NotTold>,
+}
+
+impl Reading {
+    /// Adds a counter, where the engine told it, or why it did not.
+    pub fn count(&mut self, what: Meter, value: Option<u64>, from: &str, reach: Reach, why_not: &str) {
+        match value {
+            Some(value) => self.counts.push(EngineCount::new(what, value, from, reach)),
+            None => self.refuse(what.word(), why_not),
+        }
+    }
+
+    /// Adds what is not told, and why.
+    pub fn refuse(&mut self, what: &str, why: impl Into<String>) {
+        self.not_told.push(NotTold { what: what.to_owned(), why: why.into() });
+    }
+
+    /// What the server refuses to tell is not told; any other error is one. `whose` stands before the server's own words.
+    ///
+    /// # Errors
+    /// Those that have no code of the server's.
+    pub fn told<T>(&mut self, asked: Result<T>, what: &str, whose: &str) -> Result<Option<T>> {
+        match asked {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.server_code().is_some() => {
+                self.refuse(what, format!("{whose}{error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What the engine was asked and did not tell.

@@ -3,7 +3,7 @@
 use super::INFO;
 use super::session::ApplicationSession;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limits, ServerFacts, Setting};
+use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -90,10 +90,9 @@ pub(super) fn read(about: &Told, applications: usize) -> ServerFacts {
         transport: "TCP".to_owned(),
         // The least promise, where none is known: a figure must not pass for one of a better.
         durability: Some(durability.unwrap_or(DurabilityClass::Memory)),
-        durability_settings: Vec::new(),
         settings: settings.collect(),
-        limits: Limits::default(),
         notes,
+        ..ServerFacts::default()
     }
 }
 

@@ -1,12 +1,13 @@
 //! How a CouchDB is reached, and as whom: from the URL, and `COUCHDB_USER` and `COUCHDB_PASSWORD` for what it leaves
 //! open, the names that CouchDB's own container image uses.
 
-use crate::wire::{Place, tls};
+use crate::wire::{Place, UNRESERVED, tls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
+use percent_encoding::utf8_percent_encode;
 use std::path::Path;
 use std::sync::Arc;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
@@ -83,15 +84,7 @@ impl Config {
 
 /// Appends a text as a part of a URL: all but letters, digits and `-._~` is escaped (RFC 3986, section 2.3).
 pub(super) fn escape(out: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
-        }
-    }
+    out.extend(utf8_percent_encode(text, UNRESERVED));
 }
 
 /// The first part of our databases' names: what CouchDB allows, and a letter first.
@@ -109,11 +102,7 @@ fn prefix(url: &TargetUrl) -> Result<String> {
 
 /// `couchdbs:` means TLS with a known authority; `?tls=` says otherwise.
 fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
-    let mut url = url.clone();
-    if url.scheme == "couchdbs" && url.option("tls").is_none() {
-        url.options.insert("tls".to_owned(), "verify".to_owned());
-    }
-    match (tls::Mode::from_url(&url)?, url.scheme.as_str()) {
+    match (tls::Mode::from_url(url, url.scheme == "couchdbs")?, url.scheme.as_str()) {
         (tls::Mode::Off, "couchdbs") => {
             Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"))
         }

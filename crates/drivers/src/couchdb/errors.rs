@@ -102,8 +102,7 @@ pub(super) fn of_answer(status: u16, answer: &[u8], config: &Config) -> Error {
         (ErrorKind::Denied, None) => format!("the server asks for a user: {reason}"),
         _ => format!("the server answered {status}: {reason}"),
     };
-    let error = Error::new(kind, message).code(code).context(context);
-    if hint.is_empty() { error } else { error.hint(hint) }
+    Error::new(kind, message).code(code).context(context).hint(hint)
 }
 
 /// The error of a user who may read and write documents, and not make databases.

@@ -14,7 +14,7 @@
 use super::document::{Object, parse};
 use super::http::Client;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
+use kurabe_core::facts::{Limit, ServerFacts, Setting};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// Room in a document for all but its largest value: names, numbers, the id.
@@ -37,9 +37,7 @@ impl Kind {
     /// Reads `GET /`.
     pub(super) fn ask(client: &mut Client) -> Result<Self> {
         let status = client.get("/")?;
-        if status != 200 {
-            return Err(client.refused(status));
-        }
+        client.accept(status)?;
         Self::of(client.answer()).ok_or_else(|| {
             Error::new(
                 ErrorKind::Protocol,
@@ -69,18 +67,14 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
     let transport = if client.config().tls.is_some() { "TCP with TLS" } else { "TCP" };
     let mut facts = ServerFacts {
         engine: "CouchDB".to_owned(),
-        version: String::new(),
         client: "ureq 3.5.1".to_owned(),
         transport: transport.to_owned(),
-        durability: None,
-        durability_settings: Vec::new(),
-        settings: Vec::new(),
-        limits: Limits::default(),
         notes: vec![
             "a change, a replacement and a removal are two requests each: the document is read for its revision first"
                 .to_owned(),
             "bytes are stored as base64 within JSON, a third more than they are".to_owned(),
         ],
+        ..ServerFacts::default()
     };
     match kind {
         Kind::CouchDb { version } => {
@@ -145,7 +139,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
     facts.limits.request_bytes = http
         .value("max_http_request_size")
         .and_then(|size| size.parse().ok())
-        .map(|most| Limit { most, set_by: "max_http_request_size".to_owned() });
+        .map(|most| Limit::new(most, "max_http_request_size"));
     // 2048 is the default of MochiWeb, its HTTP server ("Performance" of the manual).
     let (most, set_by) = match (http.value("max_connections"), http.value("server_options").and_then(most_of))
     {
@@ -155,7 +149,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
         }
         _ => (2_048, "server_options, max: its default".to_owned()),
     };
-    facts.limits.connections = Some(Limit { most: most.max(1), set_by });
+    facts.limits.connections = Some(Limit::new(most.max(1), set_by));
     Ok(())
 }
 
@@ -187,7 +181,7 @@ fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> R
 /// The largest value of bytes in a document of at most so many.
 fn limit_documents(facts: &mut ServerFacts, most: u64, by: &str) {
     let set_by = format!("{by} ({most}), in base64 and with {AROUND} bytes around it");
-    facts.limits.value_bytes = Some(Limit { most: (most.saturating_sub(AROUND) / 4 * 3).max(1), set_by });
+    facts.limits.value_bytes = Some(Limit::new((most.saturating_sub(AROUND) / 4 * 3).max(1), set_by));
 }
 
 /// One section of the settings; none where this user may not read it or the server has none. One by one, since others

@@ -42,11 +42,7 @@ impl CouchHouse {
     /// Refuses a user who may not make databases: only server administrators may. Asked of the server first, since
     /// PouchDB Server 4.2.0 ends where another user tries.
     pub(super) fn new(mut client: Client) -> Result<Self> {
-        let status = client.get("/_session")?;
-        if status != 200 {
-            return Err(client.refused(status));
-        }
-        let session: serde_json::Value = parse(client.answer())?;
+        let session: serde_json::Value = client.read("/_session")?;
         let roles = session.pointer("/userCtx/roles").and_then(serde_json::Value::as_array);
         if !roles.is_some_and(|roles| roles.iter().any(|role| role == "_admin")) {
             return Err(errors::no_administrator(client.config()));
@@ -117,9 +113,7 @@ impl House for CouchHouse {
         if self.client.is_absent(status) {
             return Ok(Vec::new());
         }
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
+        self.client.accept(status)?;
         let all: AllDocs<'_> = parse(self.client.answer())?;
         let mut names = Vec::new();
         for row in all.rows.iter().filter(|row| row.id != "claim") {
@@ -223,9 +217,7 @@ fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<String> {
             replaced = None;
             continue;
         }
-        if status != 200 {
-            return Err(client.refused(status));
-        }
+        client.accept(status)?;
         let claim: Object<'_> = parse(client.answer())?;
         if claim.number("until").is_some_and(|until| until > now()) {
             let by = claim.text("holder").unwrap_or("another run").to_owned();

@@ -7,9 +7,11 @@
 
 use super::config::Config;
 use super::connection::{Nowhere, Requests, ToServer};
+use super::document::parse;
 use super::errors;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, Result};
+use serde::Deserialize;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +76,18 @@ impl Client {
 
     pub(super) fn get(&mut self, path: &str) -> Result<u16> {
         self.send(&Method::GET, path, None)
+    }
+
+    /// What lies at a path, which has to be there.
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a mut self, path: &str) -> Result<T> {
+        let status = self.get(path)?;
+        self.accept(status)?;
+        parse(&self.answer)
+    }
+
+    /// Refuses whatever is not 200.
+    pub(super) fn accept(&self, status: u16) -> Result<()> {
+        if status == 200 { Ok(()) } else { Err(self.refused(status)) }
     }
 
     pub(super) fn delete(&mut self, path: &str) -> Result<u16> {

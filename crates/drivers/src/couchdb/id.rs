@@ -11,6 +11,7 @@
 //! - Whole numbers and moments are sixteen hexadecimal digits of the value moved up by 2^63, so that negative ones come
 //!   first.
 
+use crate::wire::{hex, unhex};
 use kurabe_core::collection::FieldType;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -24,7 +25,6 @@ const LOWEST: u8 = b'-';
 const HIGHEST: u8 = b'}';
 const BELOW: u8 = b'$';
 const ABOVE: u8 = b'~';
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends one field of a key.
 ///
@@ -39,7 +39,7 @@ pub(super) fn push(out: &mut String, collection: &str, value: &Value<'_>) -> Res
         }
         Value::Int(n) | Value::Time(n) => {
             let raised = (*n as u64) ^ (1 << 63);
-            out.extend((0..16).rev().map(|digit| char::from(HEX[(raised >> (digit * 4)) as usize & 15])));
+            out.extend(raised.to_be_bytes().into_iter().flat_map(hex).map(char::from));
         }
         Value::Bool(truth) => push(out, collection, &Value::Int(i64::from(*truth)))?,
         Value::Text(text) => escape(out, text.as_bytes()),
@@ -54,7 +54,7 @@ fn escape(out: &mut String, bytes: &[u8]) {
             out.push(char::from(byte));
         } else {
             out.push(char::from(if byte < LOWEST { BELOW } else { ABOVE }));
-            out.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
+            out.extend(hex(byte).map(char::from));
         }
     }
 }
@@ -84,9 +84,7 @@ fn unescape(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         if byte == BELOW || byte == ABOVE {
-            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-            let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
-            out.push((high << 4 | low) as u8);
+            out.push(unhex([bytes.next()?, bytes.next()?])?);
         } else {
             out.push(byte);
         }

@@ -94,10 +94,7 @@ impl Driver for CouchDb {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match session::unsupported(operation) {
-            None => Support::Native,
-            Some(reason) => Support::No(reason.to_owned()),
-        }
+        Support::unless(session::unsupported(operation))
     }
 
     fn capabilities(&self) -> Capabilities {

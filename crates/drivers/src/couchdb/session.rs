@@ -126,7 +126,7 @@ impl Session for CouchSession {
 
 fn ping(client: &mut Client) -> Result<()> {
     let status = client.get("/")?;
-    if status == 200 { Ok(()) } else { Err(client.refused(status)) }
+    client.accept(status)
 }
 
 /// One operation under way.
@@ -166,11 +166,7 @@ impl Work<'_> {
 
     /// What `_all_docs` lists.
     fn listed(&mut self, fields: &[usize], out: &mut Reply) -> Result<()> {
-        let status = self.client.get(&self.buffers.path)?;
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
-        let found: AllDocs<'_> = parse(self.client.answer())?;
+        let found: AllDocs<'_> = self.client.read(&self.buffers.path)?;
         let documents = found.rows.iter().filter_map(|row| row.doc.as_ref());
         documents.into_iter().try_for_each(|document| document.reply(&self.table.collection, fields, out))
     }
@@ -205,9 +201,7 @@ impl Work<'_> {
         self.buffers.path.push_str(&self.table.path);
         self.buffers.path.push_str("/_find");
         let status = self.client.post(&self.buffers.path, &self.buffers.json)?;
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
+        self.client.accept(status)?;
         let mut found: Found<'_> = parse(self.client.answer())?;
         // They come in the order of the whole index, and its other fields stand before the id.
         found.docs.sort_by(|a, b| a.text("_id").cmp(&b.text("_id")));
@@ -221,11 +215,7 @@ impl Work<'_> {
 
     /// As many documents as the server counts, without those that define its indexes.
     fn count(&mut self, out: &mut Reply) -> Result<()> {
-        let status = self.client.get(&self.table.path)?;
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
-        let all = parse::<Object<'_>>(self.client.answer())?.number("doc_count");
+        let all = self.client.read::<Object<'_>>(&self.table.path)?.number("doc_count");
         let all = all.ok_or_else(|| Error::mismatch("the server's count is not a number"))?;
         let designs = if self.table.collection.indexes.is_empty() { 0 } else { self.designs()? };
         out.push_int(all - designs);
@@ -235,11 +225,7 @@ impl Work<'_> {
 
     fn designs(&mut self) -> Result<i64> {
         let path = format!("{}/_all_docs?startkey=%22_design%2F%22&endkey=%22_design0%22", self.table.path);
-        let status = self.client.get(&path)?;
-        if status != 200 {
-            return Err(self.client.refused(status));
-        }
-        let designs: AllDocs<'_> = parse(self.client.answer())?;
+        let designs: AllDocs<'_> = self.client.read(&path)?;
         Ok(designs.rows.iter().filter(|row| row.id.starts_with("_design/")).count() as i64)
     }
 }

@@ -3,14 +3,12 @@
 //! memcached takes up to 250 bytes without spaces and control characters. Within a field, whatever is not a plain sign,
 //! and `:` and `%`, is written as `%` and two hexadecimal digits, so that different fields never make the same key.
 
-use crate::wire::push_number;
+use crate::wire::{hex, percent, push_number};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// The longest key of the protocol, in bytes.
 const LONGEST: usize = 250;
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Writes a row's key into `out`, replacing what it held.
 ///
@@ -25,8 +23,8 @@ pub(super) fn write(
     out.clear();
     out.extend_from_slice(collection.as_bytes());
     out.push(b':');
-    for shift in (0..16).rev() {
-        out.push(HEX[(generation >> (shift * 4)) as usize & 15]);
+    for byte in generation.to_be_bytes() {
+        out.extend(hex(byte).map(|digit| digit.to_ascii_uppercase()));
     }
     for field in fields {
         out.push(b':');
@@ -60,7 +58,7 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
         if byte.is_ascii_graphic() && byte != b':' && byte != b'%' {
             out.push(byte);
         } else {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            out.extend_from_slice(&percent(byte));
         }
     }
 }

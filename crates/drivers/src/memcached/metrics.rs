@@ -2,7 +2,7 @@
 
 use super::protocol::Client;
 use crate::wire::Stream;
-use kurabe_core::witness::{Clients, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness};
+use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
 use kurabe_core::{Error, Result};
 
 /// The connection that asks.
@@ -15,11 +15,9 @@ impl Witness for MemcachedWitness {
             return Ok(reading);
         }
         let stats = self.0.stats("stats")?;
-        if let Some(value) = stats.get("evictions").and_then(|text| text.parse().ok()) {
-            reading.counts.push(EngineCount::new(Meter::Evictions, value, "evictions", Reach::Server));
-        }
-        let why = "it keeps values in memory alone";
-        reading.not_told.push(NotTold { what: Meter::LogBytes.word().to_owned(), why: why.to_owned() });
+        let missing = "this version has no such counter";
+        reading.count(Meter::Evictions, stats.number("evictions"), "evictions", Reach::Server, missing);
+        reading.refuse(Meter::LogBytes.word(), "it keeps values in memory alone");
         Ok(reading)
     }
 

@@ -17,14 +17,13 @@ use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
 use kurabe_core::driver::{Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
+use kurabe_core::facts::{Limit, Limits, ServerFacts};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;
 use kurabe_core::{Error, ErrorKind, Result};
 use protocol::Client;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -62,12 +61,8 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     }
     let place = match (url.option("socket"), &url.host, url.path.as_str()) {
         // As for the other engines, the host before a socket says nothing.
-        (Some(socket), _, "") => Place::Unix(PathBuf::from(socket)),
-        (None, None, path) if !path.is_empty() => Place::Unix(PathBuf::from("/").join(path)),
-        (None, host, "") => Place::Tcp {
-            host: host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
-            port: url.port.unwrap_or(PORT),
-        },
+        (_, _, "") => Place::from_url(url, PORT),
+        (None, None, path) => Place::Unix(PathBuf::from("/").join(path)),
         _ => {
             return Err(Error::usage("memcached: has no databases to name behind the host")
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
@@ -123,11 +118,9 @@ impl Driver for Memcached {
         let general = client.stats("stats")?;
         let settings = client.stats("stats settings")?;
         client.quit();
-        let number =
-            |map: &BTreeMap<String, String>, name: &str| map.get(name).and_then(|text| text.parse().ok());
         let mut notes =
             vec!["a collection that is emptied stays in memory until memcached needs the room".to_owned()];
-        if settings.get("evictions").is_some_and(|evictions| evictions == "on") {
+        if settings.text("evictions") == "on" {
             notes.push(
                 "memcached evicts values when its memory is full: a read that misses one fails its trial"
                     .to_owned(),
@@ -156,30 +149,23 @@ impl Driver for Memcached {
                 Place::Tcp { .. } => "TCP".to_owned(),
             },
             durability: Some(DurabilityClass::Memory),
-            durability_settings: Vec::new(),
-            settings: shown
-                .iter()
-                .filter_map(|name| settings.get(*name).map(|value| Setting::new(*name, value.clone())))
-                .collect(),
+            settings: settings.pick(&shown),
             limits: Limits {
-                connections: number(&settings, "maxconns").map(|most: u64| {
+                connections: settings.number("maxconns").map(|most| {
                     // It keeps one for itself, and five files for each of its threads (`reserved_fds` in memcached.c).
-                    let own = 1 + 5 * number(&settings, "num_threads").unwrap_or(4);
-                    Limit {
-                        most: most.saturating_sub(own),
-                        set_by: format!("-c (maxconns), less {own} that it keeps"),
-                    }
+                    let own = 1 + 5 * settings.number("num_threads").unwrap_or(4);
+                    Limit::new(most.saturating_sub(own), format!("-c (maxconns), less {own} that it keeps"))
                 }),
                 // This connection is among them.
-                connections_in_use: number(&general, "curr_connections")
-                    .map(|open: u64| open.saturating_sub(1)),
-                value_bytes: number(&settings, "item_size_max").map(|most: u64| Limit {
-                    most: most.saturating_sub(ITEM_HEADER),
-                    set_by: format!("-I (item size), less {ITEM_HEADER} bytes for key and header"),
+                connections_in_use: general.number("curr_connections").map(|open| open.saturating_sub(1)),
+                value_bytes: settings.number("item_size_max").map(|most| {
+                    let set_by = format!("-I (item size), less {ITEM_HEADER} bytes for key and header");
+                    Limit::new(most.saturating_sub(ITEM_HEADER), set_by)
                 }),
                 ..Limits::default()
             },
             notes,
+            ..ServerFacts::default()
         })
     }
 
@@ -188,10 +174,7 @@ impl Driver for Memcached {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match session::unsupported(operation) {
-            None => Support::Native,
-            Some(reason) => Support::No(reason.to_owned()),
-        }
+        Support::unless(session::unsupported(operation))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,10 +1,10 @@
 //! The meta protocol: one request line, one answer line, and a block of data on one side or the other.
 
 use super::server_error;
+use crate::told::Told;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
 use kurabe_core::driver::ConnectTimes;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
 
 /// The most lines of statistics; servers have some hundreds.
 const LINES: usize = 10_000;
@@ -220,9 +220,9 @@ impl<S: Peer> Client<S> {
     }
 
     /// The lines of a `stats` command: names and values.
-    pub(super) fn stats(&mut self, command: &str) -> Result<BTreeMap<String, String>> {
+    pub(super) fn stats(&mut self, command: &str) -> Result<Told> {
         self.wire.send(format!("{command}\r\n").as_bytes())?;
-        let mut all = BTreeMap::new();
+        let mut all = Told::default();
         let mut lines = 0;
         loop {
             let length = self.line()?;
@@ -234,7 +234,7 @@ impl<S: Peer> Client<S> {
             let text = String::from_utf8_lossy(line);
             let mut words = text.strip_prefix("STAT ").ok_or_else(|| refusal(line))?.splitn(2, ' ');
             let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            all.insert(name.to_owned(), value.to_owned());
+            all.extend([(name.to_owned(), value.to_owned())]);
             self.wire.consume(length);
             lines += 1;
             if lines > LINES {

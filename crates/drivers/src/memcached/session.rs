@@ -175,7 +175,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
         let stats = self.client.stats("stats");
         let stats = self.client.wire.settle(stats)?;
-        let number = |name: &str| stats.get(name).and_then(|text| text.parse().ok()).unwrap_or_default();
+        let number = |name: &str| stats.number(name).unwrap_or_default();
         Ok(CacheCounters {
             hits: number("get_hits"),
             misses: number("get_misses"),

@@ -4,12 +4,13 @@
 //! and mean what they mean there. Those that would size the pool are Kurabe's to decide.
 
 use crate::info::OptionInfo;
+use crate::wire::UNRESERVED;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use mongodb::options::{Acknowledgment, ConnectionString, Tls};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -45,9 +46,6 @@ const DATABASE: &str = "kurabe";
 
 /// How long to look for a server by default. The crate's own half a minute is for failovers, not for a wrong port.
 const SELECTION: Duration = Duration::from_secs(2);
-
-/// Everything that stands for itself in no part of a connection string.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Everything that connections need. Its `Debug` holds no password.
 #[derive(Clone, Debug)]
@@ -188,7 +186,7 @@ fn without(password: &Secret, text: &str) -> String {
 
 /// The hosts as a connection string has them: Unix sockets are paths without a plain `/`.
 fn hosts(url: &TargetUrl) -> Result<String> {
-    let socket = |path: &str| utf8_percent_encode(path, ESCAPED).to_string();
+    let socket = |path: &str| utf8_percent_encode(path, UNRESERVED).to_string();
     let host = match (url.option("socket"), url.host.as_deref()) {
         (Some(path), _) if !path.to_ascii_lowercase().ends_with(".sock") => {
             return Err(Error::usage(
@@ -210,7 +208,7 @@ fn hosts(url: &TargetUrl) -> Result<String> {
 
 fn string(url: &TargetUrl, hosts: &str) -> String {
     let mut string = format!("{}://", url.scheme);
-    let escaped = |text: &str| utf8_percent_encode(text, ESCAPED).to_string();
+    let escaped = |text: &str| utf8_percent_encode(text, UNRESERVED).to_string();
     if let Some(user) = &url.user {
         string += &escaped(user);
         if let Some(password) = &url.password {

@@ -139,11 +139,7 @@ pub(super) fn server(code: i32, name: &str, message: &str) -> Error {
     let (kind, hint) = kind(code);
     let message = if message.is_empty() { name } else { message };
     let error = Error::new(kind, format!("the server answered: {message}"));
-    let error = if code == 0 { error.code(name) } else { error.code(code) };
-    match hint {
-        "" => error,
-        hint => error.hint(hint),
-    }
+    if code == 0 { error.code(name) } else { error.code(code) }.hint(hint)
 }
 
 fn kind(code: i32) -> (ErrorKind, &'static str) {

@@ -3,7 +3,7 @@
 use super::config::{Config, W, Writes};
 use super::durability::{Evidence, durability};
 use super::link::Link;
-use super::session::number;
+use super::session::{number, whole};
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use kurabe_core::Result;
 use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
@@ -42,7 +42,6 @@ impl Deployment {
 
     fn from(hello: &Document, build: &Document) -> Self {
         let text = |document: &Document, name: &str| document.get_str(name).ok().map(ToOwned::to_owned);
-        let size = |name: &str| number(hello, name).and_then(|n| u64::try_from(n).ok());
         let version = text(build, "version").unwrap_or_else(|| "0 (not said)".to_owned());
         // FerretDB 1 names its version so, FerretDB 2 in a document of its own.
         let ferret = text(build, "ferretdbVersion")
@@ -70,8 +69,8 @@ impl Deployment {
             members,
             mongos,
             no_transactions,
-            document_bytes: size("maxBsonObjectSize"),
-            message_bytes: size("maxMessageSizeBytes"),
+            document_bytes: size(hello, "maxBsonObjectSize"),
+            message_bytes: size(hello, "maxMessageSizeBytes"),
         }
     }
 }
@@ -129,7 +128,13 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     })
 }
 
-fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> {
+/// A number of bytes or of anything else that is counted.
+pub(super) fn size(document: &Document, name: &str) -> Option<u64> {
+    number(document, name).and_then(|n| u64::try_from(n).ok())
+}
+
+/// What lies so deep in an answer.
+pub(super) fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> {
     let (last, path) = path.split_last()?;
     path.iter().try_fold(document, |document, name| document.get_document(name).ok())?.get(last)
 }
@@ -171,12 +176,7 @@ fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<
     add("MongoDB version it is like", deployment.like.clone());
     add("kind", deployment.mongos.then(|| "mongos".to_owned()));
     let cache = ["wiredTiger", "cache", "maximum bytes configured"];
-    let cache = at(status, &cache).and_then(|value| match value {
-        Bson::Int64(n) => Some(*n),
-        Bson::Int32(n) => Some(i64::from(*n)),
-        Bson::Double(n) => Some(*n as i64),
-        _ => None,
-    });
+    let cache = at(status, &cache).and_then(whole);
     add("wiredTiger cache", cache.map(|bytes| format!("{bytes} B")));
     add("readConcernLevel", config.reads.clone());
     add("compressors", config.compressors.clone());
@@ -185,10 +185,7 @@ fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<
 }
 
 fn limits(deployment: &Deployment, status: &Document) -> Limits {
-    let connection = |name: &str| {
-        let connections = status.get_document("connections").ok()?;
-        number(connections, name).and_then(|n| u64::try_from(n).ok())
-    };
+    let connection = |name: &str| size(status.get_document("connections").ok()?, name);
     let (current, available) = (connection("current"), connection("available"));
     let document = deployment.document_bytes;
     Limits {
@@ -199,14 +196,14 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
         }),
         // This one and the one that watches are among them.
         connections_in_use: current.map(|open| open.saturating_sub(2)),
-        value_bytes: document.map(|most| Limit {
-            most: most.saturating_sub(AROUND),
-            set_by: format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document"),
+        value_bytes: document.map(|most| {
+            let set_by = format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document");
+            Limit::new(most.saturating_sub(AROUND), set_by)
         }),
         // A command is a document too; the larger maxMessageSizeBytes is for several in one message.
         request_bytes: document
             .min(deployment.message_bytes.or(document))
-            .map(|most| Limit { most, set_by: "maxBsonObjectSize (a command is a document)".to_owned() }),
+            .map(|most| Limit::new(most, "maxBsonObjectSize (a command is a document)")),
         parameters: None,
     }
 }

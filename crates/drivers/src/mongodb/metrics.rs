@@ -1,9 +1,10 @@
 //! What MongoDB says of itself: `serverStatus`. Source: MongoDB Manual, "serverStatus". Not yet seen on `mongod` itself;
 //! FerretDB, which was, tells nothing of this.
 
+use super::facts::at;
 use super::link::Link;
-use super::session::number;
-use kurabe_core::witness::{Clients, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness};
+use super::session::whole;
+use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
 use kurabe_core::{Error, Result};
 use mongodb::bson::{Document, rawdoc};
 
@@ -26,13 +27,9 @@ impl Witness for MongoWitness {
         if matches!(moment, Moment::Before | Moment::After) {
             return Ok(reading);
         }
-        match self.0.administer(rawdoc! { "serverStatus": 1 }) {
-            Ok(status) => counts(&status, &mut reading),
-            Err(error) if error.server_code().is_some() => reading.not_told.push(NotTold {
-                what: "anything".to_owned(),
-                why: format!("serverStatus may not be asked: {error}"),
-            }),
-            Err(error) => return Err(error),
+        let asked = self.0.administer(rawdoc! { "serverStatus": 1 });
+        if let Some(status) = reading.told(asked, "anything", "serverStatus may not be asked: ")? {
+            counts(&status, &mut reading);
         }
         Ok(reading)
     }
@@ -48,17 +45,9 @@ impl Witness for MongoWitness {
 
 fn counts(status: &Document, reading: &mut Reading) {
     for (what, path) in COUNTERS {
-        let Some((name, above)) = path.split_last() else { continue };
-        let section = above.iter().try_fold(status, |document, part| document.get_document(part).ok());
-        match section.and_then(|section| number(section, name)).and_then(|n| u64::try_from(n).ok()) {
-            Some(value) => {
-                reading.counts.push(EngineCount::new(*what, value, &path.join("."), Reach::Server));
-            }
-            None => reading.not_told.push(NotTold {
-                what: what.word().to_owned(),
-                why: "the answer to serverStatus does not hold it".to_owned(),
-            }),
-        }
+        let value = at(status, path).and_then(whole).and_then(|n| u64::try_from(n).ok());
+        let missing = "the answer to serverStatus does not hold it";
+        reading.count(*what, value, &path.join("."), Reach::Server, missing);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::info::DriverInfo;
 use crate::ours::Owned;
 use config::Config;
 use facts::Deployment;
+use kurabe_core::Result;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
@@ -31,7 +32,6 @@ use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;
-use kurabe_core::{Error, Result};
 use link::{Link, Shared};
 use session::MongoSession;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -121,15 +121,8 @@ impl Driver for Mongo {
             self.config.writes = before;
             *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
-        let settings: Vec<String> =
-            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
-        let found = facts.durability.map_or("unknown", DurabilityClass::name);
-        Err(Error::unsupported(format!(
-            "the durability class of this {} is '{found}' ({}), and no write concern makes it '{class}'",
-            facts.engine,
-            settings.join(", ")
-        ))
-        .hint("leave --durability out, or use a server that has it (replicated takes a replica set)"))
+        let hint = "leave --durability out, or use a server that has it (replicated takes a replica set)";
+        Err(facts.refuse_durability(class, &format!("and no write concern makes it '{class}'"), hint))
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

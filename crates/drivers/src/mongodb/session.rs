@@ -1,7 +1,7 @@
 //! A session: prepared operations are commands but for their parameters.
 
 use super::errors;
-use super::facts::Deployment;
+use super::facts::{Deployment, size};
 use super::link::{Link, Shared};
 use super::plan::Plan;
 use crate::slots::{Slots, check_parameters};
@@ -234,8 +234,7 @@ pub(super) fn written(answer: &Document) -> Result<u64> {
         let message = error.get_str("errmsg").unwrap_or_default();
         return Err(errors::server(code, error.get_str("codeName").unwrap_or("Write"), message));
     }
-    number(answer, "n")
-        .and_then(|n| u64::try_from(n).ok())
+    size(answer, "n")
         .ok_or_else(|| Error::new(ErrorKind::Protocol, "mongodb: the answer to a write says no number"))
 }
 
@@ -249,7 +248,12 @@ pub(super) fn exists(link: &mut Link, name: &str) -> Result<bool> {
 
 /// A number of whatever type the server chose for it.
 pub(super) fn number(document: &Document, name: &str) -> Option<i64> {
-    match document.get(name)? {
+    document.get(name).and_then(whole)
+}
+
+/// As [`number`], of a value.
+pub(super) fn whole(value: &Bson) -> Option<i64> {
+    match value {
         Bson::Int32(n) => Some(i64::from(*n)),
         Bson::Int64(n) => Some(*n),
         Bson::Double(n) => Some(*n as i64),

@@ -40,7 +40,7 @@ impl Config {
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
-        let tls = tls::Mode::from_url(url)?;
+        let tls = tls::Mode::from_url(url, false)?;
         let wrapped = client::is_wrapped(url)?;
         let engine = url.option("engine").map(ToOwned::to_owned);
         if let Some(name) = &engine
@@ -66,10 +66,7 @@ impl Config {
             .or_else(|| file.get("database"))
             .ok_or_else(|| usage("no database is named".to_owned()).hint("mysql://user@host/database"))?;
         let place = place(url, file)?;
-        if matches!(place, Place::Unix(_)) && !tls.is_off() {
-            return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
-                .hint("leave tls= or socket= out"));
-        }
+        tls.check(&place, url)?;
         Ok(Self { place, user, password, database, tls, wrapped, charset, engine })
     }
 }

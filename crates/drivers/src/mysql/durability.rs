@@ -2,11 +2,11 @@
 
 use super::config::Config;
 use super::engine::{self, StorageEngine};
+use crate::told::{Told, listed};
 use crate::wire::link::{Query, rows};
 use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
 use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What makes InnoDB's class. Of these lists, products and versions have some each.
@@ -48,25 +48,24 @@ const SEMI_SYNC: [[&str; 5]; 2] = [
 pub(crate) struct Durability {
     pub(crate) engine: StorageEngine,
     engines: Vec<StorageEngine>,
-    found: BTreeMap<String, String>,
+    found: Told,
 }
 
 /// Asks the server: the session's settings, which are the server's where a session has none of its own.
 pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> {
     let chosen = ["default_storage_engine", "enforce_storage_engine", "sql_log_bin"];
     let names = [INNODB, MYISAM, ARIA, &chosen, &SEMI_SYNC[0], &SEMI_SYNC[1]].concat();
-    let list = names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-    let mut found = BTreeMap::new();
+    let list = listed(&names);
+    let mut found = Vec::new();
     for kind in ["SESSION VARIABLES", "GLOBAL STATUS"] {
-        let told = rows(link, &format!("SHOW {kind} WHERE Variable_name IN ({list})"))?;
-        let told = told.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
-        found.extend(told.map(|[name, value]| (name.to_ascii_lowercase(), value)));
+        found.extend(rows(link, &format!("SHOW {kind} WHERE Variable_name IN ({list})"))?);
     }
+    let found = Told::of(found);
     let engines = engine::all(link)?;
     let told = |name: &str| found.get(name).filter(|value| !value.is_empty());
     let name = config
         .engine
-        .as_ref()
+        .as_deref()
         .or_else(|| told("enforce_storage_engine"))
         .or_else(|| told("default_storage_engine"))
         .ok_or_else(|| {
@@ -92,13 +91,9 @@ impl Durability {
             _ => &[],
         };
         let mut settings = vec![Setting::new("storage engine", &self.engine.name)];
-        let mut add = |names: &[&str]| {
-            let there = names.iter().filter_map(|name| Some(Setting::new(*name, self.found.get(*name)?)));
-            settings.extend(there);
-        };
-        add(names);
+        settings.extend(self.found.pick(names));
         for names in SEMI_SYNC.iter().filter(|names| self.on(names[0])) {
-            add(names);
+            settings.extend(self.found.pick(names));
         }
         settings
     }
@@ -106,8 +101,6 @@ impl Durability {
     /// Why the class cannot be had: its settings are global, and so the server's owner's.
     pub(crate) fn refusal(&self, class: DurabilityClass) -> Error {
         let (found, _) = self.class();
-        let settings: Vec<String> =
-            self.settings().iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
         let others: Vec<&str> = self
             .engines
             .iter()
@@ -125,13 +118,13 @@ impl Durability {
             "the durability class of {} tables is '{found}' here ({}) and not '{class}', and no session can change \
              that",
             self.engine.name,
-            settings.join(", ")
+            Setting::list(&self.settings())
         ))
         .hint(hint)
     }
 
     fn get(&self, name: &str) -> &str {
-        self.found.get(name).map_or("", String::as_str)
+        self.found.text(name)
     }
 
     fn on(&self, name: &str) -> bool {

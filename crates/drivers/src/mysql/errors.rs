@@ -5,11 +5,7 @@ use kurabe_core::{Error, ErrorKind};
 /// The error for people from an ERR packet.
 pub(crate) fn server(number: u16, message: &str) -> Error {
     let (kind, hint) = kind(number);
-    let error = Error::new(kind, format!("the server answered: {message}")).code(number);
-    match hint {
-        "" => error,
-        hint => error.hint(hint),
-    }
+    Error::new(kind, format!("the server answered: {message}")).code(number).hint(hint)
 }
 
 fn kind(number: u16) -> (ErrorKind, &'static str) {

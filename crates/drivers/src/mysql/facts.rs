@@ -2,10 +2,10 @@
 
 use super::dialect;
 use super::durability::Durability;
+use crate::told::{Told, listed};
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
-use std::collections::BTreeMap;
+use kurabe_core::facts::{Limit, Limits, ServerFacts};
 
 /// What decides figures beside the durability class.
 const OTHERS: &[&str] = &[
@@ -45,18 +45,8 @@ const OTHERS: &[&str] = &[
 /// Asks the server for the rest.
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
-    let names = OTHERS.iter().chain(&["max_user_connections"]);
-    let list: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-    let sql = format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({})", list.join(", "));
-    let found: BTreeMap<String, String> = rows(link, &sql)?
-        .into_iter()
-        .filter_map(|row| <[String; 2]>::try_from(row).ok())
-        .map(|[name, value]| (name.to_ascii_lowercase(), value))
-        .collect();
-    let get = |name: &str| found.get(name).map_or("", String::as_str);
-    let settings = |names: &[&str]| -> Vec<Setting> {
-        names.iter().filter_map(|name| Some(Setting::new(*name, found.get(*name)?))).collect()
-    };
+    let names = listed(OTHERS.iter().chain(&["max_user_connections"]));
+    let told = Told::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
     let (class, mut notes) = durability.class();
     let decisive = durability.settings();
     if dialect::collation(link)?.is_none() {
@@ -67,16 +57,15 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         .first()
         .and_then(|row| row.get(1)?.parse::<u64>().ok())
         .map(|n| n.saturating_sub(1));
-    let number = |name: &str| get(name).parse::<u64>().ok().filter(|n| *n > 0);
-    let limit = |name: &str| number(name).map(|most| Limit { most, set_by: name.to_owned() });
-    let connections = [limit("max_connections"), limit("max_user_connections")];
+    let connections = ["max_connections", "max_user_connections"].map(|name| told.limit(name));
     Ok(ServerFacts {
         engine: if version.to_ascii_lowercase().contains("mariadb") { "MariaDB" } else { "MySQL" }.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),
         durability: Some(class),
-        settings: settings(OTHERS)
+        settings: told
+            .pick(OTHERS)
             .into_iter()
             .filter(|setting| !decisive.iter().any(|decisive| decisive.name == setting.name))
             .chain(dialect::dialect(None, None).statistics())
@@ -85,9 +74,9 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         limits: Limits {
             connections: connections.into_iter().flatten().min_by_key(|limit| limit.most),
             connections_in_use: in_use,
-            value_bytes: limit("max_allowed_packet"),
-            request_bytes: limit("max_allowed_packet"),
-            parameters: Some(Limit { most: 65_535, set_by: "the protocol (16-bit count)".to_owned() }),
+            value_bytes: told.limit("max_allowed_packet"),
+            request_bytes: told.limit("max_allowed_packet"),
+            parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
         },
         notes,
     })

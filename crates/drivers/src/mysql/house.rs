@@ -1,6 +1,6 @@
 //! Housekeeping on MySQL and MariaDB.
 
-use crate::sql::{Dialect, SqlHouse, drop_table, outgrown};
+use crate::sql::{Dialect, SqlHouse, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -84,7 +84,10 @@ impl SqlHouse for MysqlHouse {
     fn lock(&mut self, run: &str) -> Result<()> {
         // A name holds at most 64 characters; MySQL 9 has no MD5 any more.
         let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
-        let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{}'), 256), 50))", hex(run));
+        // A run's name and this process, so that two processes whose runs are named alike are two.
+        let mut name = String::new();
+        hex(&mut name, format!("{run}/{}", std::process::id()).as_bytes());
+        let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{name}'), 256), 50))");
         let mut holder = String::new();
         let link = &mut *self.link;
         let taken = try_lock(|| {
@@ -130,13 +133,4 @@ impl Drop for MysqlHouse {
         // The locks go with the connection; saying goodbye lets the server see it at once.
         let _ = self.link.quit();
     }
-}
-
-/// A run's name and this process, so that two processes whose runs are named alike are two.
-fn hex(run: &str) -> String {
-    let name = format!("{run}/{}", std::process::id());
-    name.bytes().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }

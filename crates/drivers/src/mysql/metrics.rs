@@ -5,11 +5,11 @@
 //! Connections are numbered in the order in which they are opened: all with a higher number than the witness's came after it.
 
 use super::lean::Lean;
+use crate::told::listed;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::witness::{
-    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, StatementUse, Witness,
-    shortened,
+    Clients, Doing, EngineCount, Meter, Moment, Reach, Reading, Sighting, StatementUse, Witness, shortened,
 };
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,9 +70,8 @@ impl MysqlWitness {
     }
 
     fn status(&mut self, scope: &str) -> Result<BTreeMap<String, u64>> {
-        let names = SERVER.iter().map(|(_, name, _)| *name).chain(SESSIONS.iter().map(|(_, name)| *name));
-        let list: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-        let sql = format!("SHOW {scope} STATUS WHERE Variable_name IN ({})", list.join(", "));
+        let names = SERVER.iter().map(|(_, name, _)| name).chain(SESSIONS.iter().map(|(_, name)| name));
+        let sql = format!("SHOW {scope} STATUS WHERE Variable_name IN ({})", listed(names));
         let pair = |row: Vec<String>| {
             let [name, value] = <[String; 2]>::try_from(row).ok()?;
             Some((name, value.parse().ok()?))
@@ -83,10 +82,10 @@ impl MysqlWitness {
     /// The binary logs' sizes together: what was written to them, where none is purged meanwhile.
     fn binlog(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.binlog {
-            reading.not_told.push(not_told("binary log bytes", "the server keeps no binary log"));
+            reading.refuse("binary log bytes", "the server keeps no binary log");
             return Ok(());
         }
-        if let Some(files) = told(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", reading)? {
+        if let Some(files) = reading.told(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")? {
             let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
             let count = EngineCount::new(Meter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", Reach::Server);
             reading.counts.push(count);
@@ -134,7 +133,7 @@ impl MysqlWitness {
              WHERE t.PROCESSLIST_ID > {} AND t.PROCESSLIST_ID <= {last} AND t.PROCESSLIST_DB = DATABASE()",
             self.own
         );
-        let found = told(rows(&mut self.link, &sql), "rows of sessions", reading)?.unwrap_or_default();
+        let found = reading.told(rows(&mut self.link, &sql), "rows of sessions", "")?.unwrap_or_default();
         let [examined, sent] = [0, 1].map(|at| found.first().and_then(|row| row.get(at)?.parse().ok()));
         Ok(examined.zip(sent))
     }
@@ -143,9 +142,7 @@ impl MysqlWitness {
     /// its performance schema is switched on.
     fn statements(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.digests {
-            reading
-                .not_told
-                .push(not_told("statements", "the server was started without its performance schema"));
+            reading.refuse("statements", "the server was started without its performance schema");
             return Ok(());
         }
         // What the witness and housekeeping ask is not the clients' work.
@@ -153,7 +150,7 @@ impl MysqlWitness {
                    SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
                    WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
                    AND DIGEST_TEXT NOT LIKE 'SHOW %'";
-        let Some(found) = told(rows(&mut self.link, sql), "statements", reading)? else { return Ok(()) };
+        let Some(found) = reading.told(rows(&mut self.link, sql), "statements", "")? else { return Ok(()) };
         let (mut examined, mut returned) = (0, 0);
         for row in &found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -200,12 +197,8 @@ impl Witness for MysqlWitness {
         // In this order both times, so that what the questions themselves come to is taken off with the first reading.
         let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
         for (what, name, unit) in SERVER {
-            match global.get(*name) {
-                Some(value) => {
-                    reading.counts.push(EngineCount::new(*what, value * unit, name, Reach::Server));
-                }
-                None => reading.not_told.push(not_told(what.word(), "this version has no such counter")),
-            }
+            let value = global.get(*name).map(|value| value * unit);
+            reading.count(*what, value, name, Reach::Server, "this version has no such counter");
         }
         for (what, name) in SESSIONS {
             if let (Some(all), Some(own)) = (global.get(*name), own.get(*name)) {
@@ -214,7 +207,7 @@ impl Witness for MysqlWitness {
             }
         }
         let why = "InnoDB writes checkpoints all the time and counts none";
-        reading.not_told.push(not_told(Meter::Checkpoints.word(), why));
+        reading.refuse(Meter::Checkpoints.word(), why);
         self.binlog(&mut reading)?;
         self.statements(&mut reading)?;
         Ok(reading)
@@ -258,22 +251,6 @@ fn sighting(row: &[String]) -> Sighting {
     let statement = if doing == Doing::Idle { String::new() } else { shortened(field(2)) };
     let state = if state.is_empty() || !event.is_empty() { command } else { state };
     Sighting { doing, state: state.to_owned(), event: event.to_owned(), statement }
-}
-
-fn not_told(what: &str, why: &str) -> NotTold {
-    NotTold { what: what.to_owned(), why: why.to_owned() }
-}
-
-/// What the server refuses to tell is not told; any other error is one.
-fn told<T>(asked: Result<T>, what: &str, reading: &mut Reading) -> Result<Option<T>> {
-    match asked {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.server_code().is_some() => {
-            reading.not_told.push(not_told(what, &error.to_string()));
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use super::config::Config;
 use super::datetime::DateTime;
 use super::errors;
+use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
-use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::value::{Reply, Value};
@@ -127,9 +128,7 @@ impl Link for Wrapped {
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         let expected = usize::from(statement.num_params());
-        if expected != parameters.len() {
-            return Err(wrong_parameters(expected, parameters.len()));
-        }
+        check_parameters("the statement", expected, parameters.len())?;
         let parameters = if parameters.is_empty() {
             Params::Empty
         } else {

@@ -13,7 +13,7 @@ use crate::ours::{self, Owned, Words};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limits, ServerFacts};
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
@@ -67,10 +67,8 @@ impl Driver for Null {
             client: "in process".to_owned(),
             transport: "in process".to_owned(),
             durability: Some(DurabilityClass::Memory),
-            durability_settings: Vec::new(),
-            settings: Vec::new(),
-            limits: Limits::default(),
             notes: vec!["null: is no database: its figures are what the tool itself costs".to_owned()],
+            ..ServerFacts::default()
         })
     }
 

@@ -153,11 +153,7 @@ pub(crate) fn server(number: usize, message: &str) -> Error {
     let line = message.lines().next().unwrap_or_default();
     let line = line.strip_prefix(&code).map_or(line, |rest| rest.trim_start_matches([':', ' ']));
     let (kind, hint) = kind(number);
-    let error = Error::new(kind, format!("the server answered: {line}")).code(code);
-    match hint {
-        "" => error,
-        hint => error.hint(hint),
-    }
+    Error::new(kind, format!("the server answered: {line}")).code(code).hint(hint)
 }
 
 fn kind(number: usize) -> (ErrorKind, &'static str) {

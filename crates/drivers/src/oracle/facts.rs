@@ -2,10 +2,10 @@
 
 use super::config::{Config, Lob};
 use super::link::{CLIENT, Link};
+use crate::told::{Told, listed};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{ErrorKind, Result};
-use std::collections::BTreeMap;
 
 /// What makes the durability class, in V$PARAMETER. The values are the session's.
 const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
@@ -54,8 +54,8 @@ pub(crate) const DATABASE: &str = "SELECT LOG_MODE, FORCE_LOGGING, FLASHBACK_ON,
 
 /// The settings; takes a right on V_$PARAMETER.
 pub(crate) fn parameters() -> String {
-    let names: Vec<String> = DURABILITY.iter().chain(&OTHERS).map(|name| format!("'{name}'")).collect();
-    format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({}) ORDER BY NAME", names.join(", "))
+    let names = listed(DURABILITY.iter().chain(&OTHERS));
+    format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({names}) ORDER BY NAME")
 }
 
 /// Asks the server.
@@ -83,14 +83,10 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
                 .to_owned(),
         );
     }
-    let parameters: BTreeMap<String, String> =
-        found.iter().flatten().filter_map(|row| Some((row.first()?.clone(), row.get(1)?.clone()))).collect();
-    let pick = |names: &[&str]| -> Vec<Setting> {
-        let with_value = |name: &&str| parameters.get(*name).filter(|value| !value.is_empty());
-        names.iter().filter_map(|name| Some(Setting::new(*name, with_value(name)?))).collect()
-    };
-    let mut durability_settings = pick(&DURABILITY);
-    let mut settings = pick(&OTHERS);
+    let with_value = |row: &Vec<String>| row.get(1).is_some_and(|value| !value.is_empty());
+    let parameters = Told::of(found.iter().flatten().filter(|row| with_value(row)).cloned().collect());
+    let mut durability_settings = parameters.pick(&DURABILITY);
+    let mut settings = parameters.pick(&OTHERS);
     settings.extend(pairs(optional(link, CHARACTER_SETS)?));
     if let Some([tablespace, block]) = first(optional(link, TABLESPACE)?) {
         settings.push(Setting::new("block size of tablespace ".to_owned() + &tablespace, block));
@@ -123,10 +119,9 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
                 .to_owned(),
         ),
     }
-    let known = |name: &str| parameters.get(name).map_or("", String::as_str);
     let durability = match (config.wait_for_redo, found.is_some()) {
         (None, false) => None,
-        (asked, _) => Some(durability(asked, &known, &level, &mut notes)),
+        (asked, _) => Some(durability(asked, &parameters, &level, &mut notes)),
     };
     let (connections, in_use) = limits(optional(link, RESOURCES)?, optional(link, PROFILE)?);
     Ok(ServerFacts {
@@ -140,12 +135,8 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
         limits: Limits {
             connections,
             connections_in_use: in_use,
-            value_bytes: None,
-            request_bytes: None,
-            parameters: Some(Limit {
-                most: 65_535,
-                set_by: "Oracle (bind variables of a statement)".to_owned(),
-            }),
+            parameters: Some(Limit::new(65_535, "Oracle (bind variables of a statement)")),
+            ..Limits::default()
         },
         notes,
     })
@@ -172,19 +163,14 @@ fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
 
 /// The class that the settings make (Database Reference, `COMMIT_WAIT`, `COMMIT_LOGGING`, `COMMIT_WRITE`; Data Guard
 /// Concepts, "Protection Modes"). Without any of them a commit waits until its redo is on disk.
-fn durability<'a>(
-    asked: Option<bool>,
-    get: &impl Fn(&str) -> &'a str,
-    level: &str,
-    notes: &mut Vec<String>,
-) -> DurabilityClass {
-    let (wait, write) = (get("commit_wait").to_ascii_uppercase(), get("commit_write").to_ascii_uppercase());
+fn durability(asked: Option<bool>, told: &Told, level: &str, notes: &mut Vec<String>) -> DurabilityClass {
+    let [wait, write] = ["commit_wait", "commit_write"].map(|name| told.text(name).to_ascii_uppercase());
     // Where the old parameter and the new ones disagree, the weaker is believed.
     let waits = asked.unwrap_or_else(|| {
         wait == "FORCE_WAIT" || (wait != "NOWAIT" && !write.split(',').any(|word| word.trim() == "NOWAIT"))
     });
     if !waits {
-        let batches = get("commit_logging").eq_ignore_ascii_case("BATCH")
+        let batches = told.text("commit_logging").eq_ignore_ascii_case("BATCH")
             || write.split(',').any(|word| word.trim() == "BATCH");
         // A session of ours that is told not to wait is told not to batch either.
         let (when, class) = if batches && asked.is_none() {
@@ -213,15 +199,13 @@ fn limits(
     for row in resources.unwrap_or_default() {
         let [name, used, most] = row.as_slice() else { continue };
         // Values are padded with spaces; UNLIMITED is none.
-        limits.extend(most.trim().parse().ok().map(|most| Limit { most, set_by: name.clone() }));
+        limits.extend(most.trim().parse().ok().map(|most| Limit::new(most, name)));
         if name == "sessions" {
             in_use = used.trim().parse::<u64>().ok().map(|used| used.saturating_sub(1));
         }
     }
     let of_profile = profile.and_then(|rows| rows.first()?.first()?.trim().parse().ok());
-    limits.extend(
-        of_profile.map(|most| Limit { most, set_by: "SESSIONS_PER_USER of the user's profile".to_owned() }),
-    );
+    limits.extend(of_profile.map(|most| Limit::new(most, "SESSIONS_PER_USER of the user's profile")));
     (limits.into_iter().min_by_key(|limit| limit.most), in_use)
 }
 
@@ -230,8 +214,8 @@ mod tests {
     use super::*;
 
     fn class(asked: Option<bool>, settings: &[(&str, &'static str)], level: &str) -> DurabilityClass {
-        let get = |name: &str| settings.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| *value);
-        durability(asked, &get, level, &mut Vec::new())
+        let told = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        durability(asked, &told, level, &mut Vec::new())
     }
 
     #[test]

@@ -4,11 +4,10 @@
 //! Nothing of the Diagnostics Pack is read, which has a price of its own: no `V$ACTIVE_SESSION_HISTORY`.
 
 use super::link::Link;
-use kurabe_core::witness::{
-    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness, shortened,
-};
+use crate::told::{Told, listed};
+use kurabe_core::witness::{Clients, Doing, Meter, Moment, Reach, Reading, Sighting, Witness, shortened};
 use kurabe_core::{Error, Result};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// Counters of the whole instance; a block that is asked of the buffer is a logical read.
 const COUNTERS: &[(Meter, &str)] = &[
@@ -58,35 +57,17 @@ impl OracleWitness {
     }
 
     fn counters(&mut self, reading: &mut Reading) -> Result<()> {
-        let names: Vec<String> = COUNTERS.iter().map(|(_, name)| format!("'{name}'")).collect();
-        let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({})", names.join(", "));
-        match self.link.rows(&sql) {
-            Ok(found) => {
-                let found: BTreeMap<String, String> = found
-                    .into_iter()
-                    .filter_map(|row| <[String; 2]>::try_from(row).ok())
-                    .map(|[name, value]| (name, value))
-                    .collect();
-                for (what, name) in COUNTERS {
-                    match found.get(*name).and_then(|value| value.parse().ok()) {
-                        Some(value) => {
-                            reading.counts.push(EngineCount::new(*what, value, name, Reach::Server));
-                        }
-                        None => reading.not_told.push(NotTold {
-                            what: what.word().to_owned(),
-                            why: "this version has no such statistic".to_owned(),
-                        }),
-                    }
-                }
-                Ok(())
+        let names = listed(COUNTERS.iter().map(|(_, name)| name));
+        let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({names})");
+        let whose = "this user may not read V$SYSSTAT: ";
+        if let Some(found) = reading.told(self.link.rows(&sql), "anything", whose)? {
+            let found = Told::of(found);
+            for (what, name) in COUNTERS {
+                let missing = "this version has no such statistic";
+                reading.count(*what, found.number(name), name, Reach::Server, missing);
             }
-            Err(error) if error.server_code().is_some() => {
-                let why = format!("this user may not read V$SYSSTAT: {error}");
-                reading.not_told.push(NotTold { what: "anything".to_owned(), why });
-                Ok(())
-            }
-            Err(error) => Err(error),
         }
+        Ok(())
     }
 }
 

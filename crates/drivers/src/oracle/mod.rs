@@ -20,13 +20,13 @@ mod values;
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
 use crate::ours::Owned;
 use config::Config;
+use kurabe_core::Result;
 use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::witness::Witness;
-use kurabe_core::{Error, Result};
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -114,15 +114,8 @@ impl Driver for Oracle {
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let found = facts.durability.map_or("unknown", DurabilityClass::name);
-        let settings: Vec<String> =
-            facts.durability_settings.iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
-        Err(Error::unsupported(format!(
-            "the durability class of this database is '{found}' and not '{class}' ({}); a session may choose \
-             between 'synced' and 'periodic-sync' only, by COMMIT_WAIT",
-            settings.join(", ")
-        ))
-        .hint("ask the server's owner, or leave --durability out"))
+        let why = "and a session may choose between 'synced' and 'periodic-sync' only, by COMMIT_WAIT";
+        Err(facts.refuse_durability(class, why, "ask the server's owner, or leave --durability out"))
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

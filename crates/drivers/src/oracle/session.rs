@@ -7,7 +7,7 @@ use super::errors;
 use super::link::Link;
 use super::plan::{LiteralPlan, Plan, Steps, literal_plan, plan};
 use super::values::Bind;
-use crate::slots::{Slots, check_parameters};
+use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::Dialect;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
@@ -15,15 +15,12 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use std::sync::Arc;
 
-/// More operations than any experiment has.
-const MOST_PLANS: usize = 64;
-
 /// An open session.
 pub(crate) struct OracleSession {
     link: Link,
     dialect: Dialect,
     /// Made once each, so that preparing per request measures the crate's statement cache and not our making of texts.
-    plans: Vec<(Operation, Arc<Plan>)>,
+    plans: Known<Plan>,
     slots: Slots<Slot>,
     /// The last text with values in it; kept for its memory.
     sql: String,
@@ -41,7 +38,7 @@ impl OracleSession {
         Self {
             link,
             dialect: dialect(config),
-            plans: Vec::new(),
+            plans: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
             in_transaction: false,
@@ -105,14 +102,7 @@ pub(crate) const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT kurabe_rows";
 impl Session for OracleSession {
     /// No round trip: the server parses a statement with its first execution, and the crate's statement cache keeps it.
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if let Some((_, known)) = self.plans.iter().find(|(known, _)| known == operation) {
-            return Ok(self.slots.insert(Slot::Bound(Arc::clone(known))));
-        }
-        let made = Arc::new(plan(&self.dialect, operation)?);
-        if self.plans.len() == MOST_PLANS {
-            self.plans.clear();
-        }
-        self.plans.push((operation.clone(), Arc::clone(&made)));
+        let made = self.plans.get(operation, || plan(&self.dialect, operation))?;
         Ok(self.slots.insert(Slot::Bound(made)))
     }
 

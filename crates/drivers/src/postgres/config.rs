@@ -47,7 +47,7 @@ impl Config {
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
-        let tls = tls::Mode::from_url(url)?;
+        let tls = tls::Mode::from_url(url, false)?;
         let wrapped = client::is_wrapped(url)?;
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
@@ -65,10 +65,7 @@ impl Config {
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
         let place = place(url, variable)?;
-        if matches!(place, Place::Unix(_)) && !tls.is_off() {
-            return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
-                .hint("leave tls= or socket= out"));
-        }
+        tls.check(&place, url)?;
         Ok(Self {
             place,
             user,

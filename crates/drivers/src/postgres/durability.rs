@@ -1,11 +1,12 @@
 //! What an acknowledged write survives on PostgreSQL, and what a session may choose of it (manual, "Write Ahead Log",
 //! "Asynchronous Commit", "Synchronous Replication"). Our tables are never unlogged.
 
-use crate::wire::link::{Query, rows};
+use super::facts::settings;
+use crate::told::Told;
+use crate::wire::link::Query;
 use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
 use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result, units};
-use std::collections::BTreeMap;
 
 const SETTINGS: &[&str] = &[
     "fsync",
@@ -21,24 +22,18 @@ const CHOICES: [&str; 3] = ["on", "local", "off"];
 
 /// The settings of a session that decide.
 pub(super) struct Durability {
-    found: BTreeMap<String, String>,
+    found: Told,
 }
 
 impl Durability {
     /// Asks the server, by a session like those that are measured.
     pub(super) fn read(link: &mut dyn Query) -> Result<Self> {
-        let list: Vec<String> = SETTINGS.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!(
-            "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
-            list.join(", ")
-        );
-        let told = rows(link, &sql)?.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
-        Ok(Self { found: told.map(|[name, value]| (name, value)).collect() })
+        Ok(Self { found: settings(link, SETTINGS)? })
     }
 
     /// The settings, for the facts.
     pub(super) fn settings(&self) -> Vec<Setting> {
-        SETTINGS.iter().filter_map(|name| Some(Setting::new(*name, self.found.get(*name)?))).collect()
+        self.found.pick(SETTINGS)
     }
 
     /// The class that they make, and what else must be said about it.
@@ -64,18 +59,16 @@ impl Durability {
             DurabilityClass::Synced => "fsync and full_page_writes = on, which are the server's",
             DurabilityClass::Replicated => "synchronous_standby_names, which is the server's, and a standby",
         };
-        let settings: Vec<String> =
-            self.settings().iter().map(|s| format!("{} = {}", s.name, s.value)).collect();
         Err(Error::unsupported(format!(
             "the durability class of PostgreSQL is '{found}' here ({}) and no session can make it '{class}': that \
              takes {takes}",
-            settings.join(", ")
+            Setting::list(&self.settings())
         ))
         .hint("ask the server's owner, or leave --durability out"))
     }
 
     fn get(&self, name: &str) -> &str {
-        self.found.get(name).map_or("", String::as_str)
+        self.found.text(name)
     }
 
     fn with(&self, synchronous_commit: &str) -> (DurabilityClass, Vec<String>) {

@@ -5,11 +5,7 @@ use kurabe_core::{Error, ErrorKind};
 /// The error for people from an `ErrorResponse`.
 pub(crate) fn server(state: &str, message: &str) -> Error {
     let (kind, hint) = kind(state, message);
-    let error = Error::new(kind, format!("the server answered: {message}")).code(state);
-    match hint {
-        "" => error,
-        hint => error.hint(hint),
-    }
+    Error::new(kind, format!("the server answered: {message}")).code(state).hint(hint)
 }
 
 fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {

@@ -2,10 +2,10 @@
 
 use super::dialect::dialect;
 use super::durability::Durability;
+use crate::told::{Told, listed};
 use crate::wire::link::{Query, rows, value};
 use kurabe_core::Result;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
-use std::collections::BTreeMap;
+use kurabe_core::facts::{Limit, Limits, ServerFacts};
 
 /// What decides figures beside the durability class.
 const OTHERS: &[&str] = &[
@@ -37,27 +37,23 @@ const OTHERS: &[&str] = &[
     "debug_assertions",
 ];
 
-/// Asks the server.
-pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
-    let list: Vec<String> = OTHERS.iter().map(|name| format!("'{name}'")).collect();
+/// Settings as a session has them.
+pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Told> {
     let sql = format!(
         "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
-        list.join(", ")
+        listed(names)
     );
-    let found: BTreeMap<String, String> = rows(link, &sql)?
-        .into_iter()
-        .filter_map(|row| <[String; 2]>::try_from(row).ok())
-        .map(|[name, value]| (name, value))
-        .collect();
-    let settings = |names: &[&str]| -> Vec<Setting> {
-        names.iter().filter_map(|name| Some(Setting::new(*name, found.get(*name)?))).collect()
-    };
-    let get = |name: &str| found.get(name).map_or("", String::as_str);
+    rows(link, &sql).map(Told::of)
+}
+
+/// Asks the server.
+pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
+    let told = settings(link, OTHERS)?;
     let durability = Durability::read(link)?;
     let (class, notes) = durability.class();
     let version = value(link, "SHOW server_version")?.unwrap_or_default();
-    let (connections, in_use) = connections(link, &get)?;
-    let one_gb = |set_by: &str| Some(Limit { most: 1_073_741_000, set_by: set_by.to_owned() });
+    let (connections, in_use) = connections(link, &told)?;
+    let one_gb = |set_by| Some(Limit::new(1_073_741_000, set_by));
     Ok(ServerFacts {
         engine: "PostgreSQL".to_owned(),
         version,
@@ -65,24 +61,21 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         transport: link.transport(),
         durability: Some(class),
         durability_settings: durability.settings(),
-        settings: settings(OTHERS).into_iter().chain(dialect().statistics()).collect(),
+        settings: told.pick(OTHERS).into_iter().chain(dialect().statistics()).collect(),
         limits: Limits {
             connections,
             connections_in_use: in_use,
             value_bytes: one_gb("the engine (1 GB per field)"),
             request_bytes: one_gb("the engine (1 GB per message)"),
-            parameters: Some(Limit { most: 65_535, set_by: "the protocol (16-bit count)".to_owned() }),
+            parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
         },
         notes,
     })
 }
 
 /// How many connections this user may hold, by the least of the server's, the database's and the role's limits.
-fn connections<'a>(
-    link: &mut dyn Query,
-    get: &impl Fn(&str) -> &'a str,
-) -> Result<(Option<Limit>, Option<u64>)> {
-    let number = |name: &str| get(name).parse::<u64>().unwrap_or(0);
+fn connections(link: &mut dyn Query, told: &Told) -> Result<(Option<Limit>, Option<u64>)> {
+    let number = |name: &str| told.number(name).unwrap_or(0);
     let sql = "SELECT r.rolsuper, r.rolconnlimit, d.datconnlimit, \
                (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
                FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
@@ -92,15 +85,15 @@ fn connections<'a>(
     let mut limits = Vec::new();
     let all = number("max_connections");
     if all > 0 && field(0) == "t" {
-        limits.push(Limit { most: all, set_by: "max_connections".to_owned() });
+        limits.push(Limit::new(all, "max_connections"));
     } else if all > 0 {
         let kept = number("superuser_reserved_connections") + number("reserved_connections");
-        let set_by = "max_connections - superuser_reserved_connections".to_owned();
-        limits.push(Limit { most: all.saturating_sub(kept), set_by });
+        let set_by = "max_connections - superuser_reserved_connections";
+        limits.push(Limit::new(all.saturating_sub(kept), set_by));
     }
     // -1 is no limit.
     for (at, set_by) in [(1, "the role's CONNECTION LIMIT"), (2, "the database's CONNECTION LIMIT")] {
-        limits.extend(field(at).parse().ok().map(|most| Limit { most, set_by: set_by.to_owned() }));
+        limits.extend(field(at).parse().ok().map(|most| Limit::new(most, set_by)));
     }
     // Ours is among them.
     let in_use = field(3).parse::<u64>().ok().map(|n| n.saturating_sub(1));

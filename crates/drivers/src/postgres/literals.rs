@@ -3,7 +3,7 @@
 
 use crate::mysql::datetime::DateTime;
 use crate::sql::{Literals, Read, digits, hex, quoted, read_int};
-use crate::wire::malformed;
+use crate::wire::{malformed, unhex};
 use kurabe_core::collection::FieldType;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -72,10 +72,8 @@ fn read_bytes(text: &[u8], out: &mut Reply) -> Result<()> {
     out.push_bytes_with(|to| {
         if let Some(digits) = text.strip_prefix(b"\\x") {
             let (pairs, rest) = digits.as_chunks::<2>();
-            let nibble = |digit: u8| char::from(digit).to_digit(16).map(|nibble| nibble as u8);
-            for [high, low] in pairs {
-                let byte = nibble(*high).zip(nibble(*low)).map(|(high, low)| high << 4 | low);
-                to.push(byte.ok_or_else(|| malformed("bytes with a digit that is none"))?);
+            for pair in pairs {
+                to.push(unhex(*pair).ok_or_else(|| malformed("bytes with a digit that is none"))?);
             }
             return if rest.is_empty() { Ok(()) } else { Err(malformed("bytes with half a digit")) };
         }

@@ -11,8 +11,7 @@ use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::Result;
 use kurabe_core::witness::{
-    Clients, Doing, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, StatementUse, Witness,
-    shortened,
+    Clients, Doing, EngineCount, Meter, Moment, Reach, Reading, Sighting, StatementUse, Witness, shortened,
 };
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -69,26 +68,18 @@ impl PostgresWitness {
 
     /// Asks for numbers, each a counter.
     fn count(&mut self, reading: &mut Reading, sql: &str, counters: &[(Meter, &str, Reach)]) -> Result<()> {
-        match rows(&mut self.link, sql) {
-            Ok(found) => {
-                let row = found.into_iter().next().unwrap_or_default();
-                for ((what, from, reach), text) in counters.iter().zip(row) {
-                    match text.parse() {
-                        Ok(value) => {
-                            reading.counts.push(EngineCount::new(*what, value, from, *reach));
-                        }
-                        Err(_) => reading.not_told.push(not_told(what.word(), "the server gave no number")),
-                    }
-                }
-                Ok(())
-            }
+        let found = match rows(&mut self.link, sql) {
             Err(error) if error.server_code().is_some() => {
                 let why = error.to_string();
-                reading.not_told.extend(counters.iter().map(|(what, ..)| not_told(what.word(), &why)));
-                Ok(())
+                counters.iter().for_each(|(what, ..)| reading.refuse(what.word(), &*why));
+                return Ok(());
             }
-            Err(error) => Err(error),
+            found => found?,
+        };
+        for ((what, from, reach), text) in counters.iter().zip(found.into_iter().next().unwrap_or_default()) {
+            reading.count(*what, text.parse().ok(), from, *reach, "the server gave no number");
         }
+        Ok(())
     }
 
     /// What is exact at any moment.
@@ -96,9 +87,7 @@ impl PostgresWitness {
         let sql = "SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')";
         self.count(reading, sql, &[(Meter::LogBytes, "pg_current_wal_insert_lsn", Reach::Server)])?;
         let Some(schema) = self.statements.clone() else {
-            reading
-                .not_told
-                .push(not_told("statements", "pg_stat_statements is not installed in this database"));
+            reading.refuse("statements", "pg_stat_statements is not installed in this database");
             return Ok(());
         };
         let sql = format!(
@@ -106,31 +95,23 @@ impl PostgresWitness {
              JOIN pg_catalog.pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() \
              AND query NOT LIKE '%pg\\_%' GROUP BY query"
         );
-        match rows(&mut self.link, &sql) {
-            Ok(found) => {
-                let mut returned = 0;
-                for row in found {
-                    let number =
-                        |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-                    let text = row.first().map(|text| shortened(text)).unwrap_or_default();
-                    let gives = text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
-                    returned += if gives { number(3) as u64 } else { 0 };
-                    reading.statements.push(StatementUse {
-                        text,
-                        calls: number(1) as u64,
-                        time_ns: (number(2) * 1e6) as u64,
-                        rows_examined: None,
-                        rows: number(3) as u64,
-                    });
-                }
-                let from = "pg_stat_statements.rows of SELECT";
-                reading.counts.push(EngineCount::new(Meter::RowsReturned, returned, from, Reach::Database));
-            }
-            Err(error) if error.server_code().is_some() => {
-                reading.not_told.push(not_told("statements", &error.to_string()));
-            }
-            Err(error) => return Err(error),
+        let Some(found) = reading.told(rows(&mut self.link, &sql), "statements", "")? else { return Ok(()) };
+        let mut returned = 0;
+        for row in found {
+            let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+            let text = row.first().map(|text| shortened(text)).unwrap_or_default();
+            let gives = text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
+            returned += if gives { number(3) as u64 } else { 0 };
+            reading.statements.push(StatementUse {
+                text,
+                calls: number(1) as u64,
+                time_ns: (number(2) * 1e6) as u64,
+                rows_examined: None,
+                rows: number(3) as u64,
+            });
         }
+        let from = "pg_stat_statements.rows of SELECT";
+        reading.counts.push(EngineCount::new(Meter::RowsReturned, returned, from, Reach::Database));
         Ok(())
     }
 
@@ -138,7 +119,7 @@ impl PostgresWitness {
     fn late(&mut self, reading: &mut Reading) -> Result<()> {
         if self.version < SHARED {
             let why = "before version 15 the server tells them too late";
-            reading.not_told.push(not_told("statistics of tables, checkpoints and temporary files", why));
+            reading.refuse("statistics of tables, checkpoints and temporary files", why);
             return Ok(());
         }
         let rows = "SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint \
@@ -211,7 +192,7 @@ impl Witness for PostgresWitness {
                 }
                 self.exact(&mut reading)?;
                 let why = "the server counts none; samples of its sessions show them";
-                reading.not_told.push(not_told(Meter::LockWaits.word(), why));
+                reading.refuse(Meter::LockWaits.word(), why);
             }
             Moment::End => self.exact(&mut reading)?,
             Moment::After => {
@@ -219,7 +200,7 @@ impl Witness for PostgresWitness {
                     self.late(&mut reading)?;
                 } else {
                     let why = "sessions of the clients had not ended, and had not told what they counted";
-                    reading.not_told.push(not_told("statistics of tables", why));
+                    reading.refuse("statistics of tables", why);
                 }
             }
         }
@@ -262,10 +243,6 @@ fn sighting(row: &[String]) -> Sighting {
     // An idle session shows the statement before.
     let statement = if doing == Doing::Idle { String::new() } else { shortened(field(4)) };
     Sighting { doing, state: state.to_owned(), event, statement }
-}
-
-fn not_told(what: &str, why: &str) -> NotTold {
-    NotTold { what: what.to_owned(), why: why.to_owned() }
 }
 
 #[cfg(test)]

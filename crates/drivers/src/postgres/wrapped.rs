@@ -4,8 +4,9 @@ use super::config::{Config, folder_and_port};
 use super::errors;
 use super::values::{Encoded, Form};
 use super::wrapped_tls::{Plain, Rustls, StreamLimits};
+use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
-use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::value::{Reply, Value};
@@ -143,9 +144,7 @@ impl Link for Wrapped {
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         let expected = statement.params().len();
-        if expected != parameters.len() {
-            return Err(wrong_parameters(expected, parameters.len()));
-        }
+        check_parameters("the statement", expected, parameters.len())?;
         let parameters = parameters.iter().map(|value| Parameter(*value));
         let most = self.stream.most();
         self.exchange(|client| {

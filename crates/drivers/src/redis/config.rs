@@ -4,7 +4,6 @@ use crate::wire::{Place, tls};
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
-use std::path::PathBuf;
 
 const PORT: u16 = 6379;
 
@@ -33,23 +32,10 @@ impl Config {
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
-        let mut url = url.clone();
-        if matches!(url.scheme.as_str(), "rediss" | "valkeys") {
-            // What the schemes stand for in every client: TLS with a certificate that is looked at.
-            url.options.entry("tls".to_owned()).or_insert_with(|| "verify".to_owned());
-        }
-        let tls = tls::Mode::from_url(&url)?;
-        let place = match url.option("socket") {
-            Some(socket) => Place::Unix(PathBuf::from(socket)),
-            None => Place::Tcp {
-                host: url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
-                port: url.port.unwrap_or(PORT),
-            },
-        };
-        if matches!(place, Place::Unix(_)) && !tls.is_off() {
-            return Err(usage("TLS is for TCP, and a Unix socket needs none".to_owned())
-                .hint("leave tls= or socket= out"));
-        }
+        let secure = matches!(url.scheme.as_str(), "rediss" | "valkeys");
+        let tls = tls::Mode::from_url(url, secure)?;
+        let place = Place::from_url(url, PORT);
+        tls.check(&place, url)?;
         let database = match url.path.as_str() {
             "" => 0,
             path => path.parse().map_err(|_| {

@@ -3,13 +3,13 @@
 use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
+use crate::told::Told;
 use crate::wire::{Laps, Peer, Stream};
 use kurabe_core::driver::{ConnectOptions, ConnectTimes};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
 
 /// What a server says of itself in its answer to `HELLO`.
-pub(super) type Greeting = BTreeMap<String, String>;
+pub(super) type Greeting = Told;
 
 /// Opens a connection and authenticates.
 pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Client<Stream>, Greeting)> {
@@ -73,7 +73,7 @@ fn plain(error: Error) -> Error {
 }
 
 /// Reads the answer to `INFO`: lines of `name:value`.
-pub(super) fn lines(node: &Node) -> BTreeMap<String, String> {
+pub(super) fn lines(node: &Node) -> Told {
     let text = node.text();
     text.lines().filter_map(|line| line.split_once(':')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
@@ -97,7 +97,7 @@ mod tests {
     fn the_password_and_the_database_come_with_the_greeting() {
         let answer = format!("{GREETING}+OK\r\n");
         let (greeting, sent) = greeted("redis://bob:pw@h/2", &answer);
-        assert_eq!(greeting.unwrap()["server"], "redis");
+        assert_eq!(greeting.unwrap().text("server"), "redis");
         assert_eq!(
             sent,
             "*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n"

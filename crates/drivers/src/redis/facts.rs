@@ -1,21 +1,18 @@
 //! What a server says of itself: read, never assumed.
 
 use super::connect::{Greeting, lines};
-use super::protocol::{Client, Node};
+use super::protocol::Client;
 use crate::packed::PACKING;
+use crate::told::Told;
 use crate::wire::Stream;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::{Error, Result};
-use std::collections::BTreeMap;
 
 /// What decides how long a write lives, and what else decides figures.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
 const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
 const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
-
-/// What `CONFIG GET` gave; a setting that this version has not, or that may not be read, is not in it.
-type Config = BTreeMap<String, String>;
 
 /// Asks the server.
 pub(super) fn read(
@@ -28,7 +25,7 @@ pub(super) fn read(
         Ok(node) => lines(&node),
         Err(error) if error.server_code().is_some() => {
             notes.push(format!("INFO may not be read ({error}): much of this server is unknown"));
-            BTreeMap::new()
+            Told::default()
         }
         Err(error) => return Err(error),
     };
@@ -40,12 +37,12 @@ pub(super) fn read(
     if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
         notes.push("the server is a replica, which takes no writes as a rule".to_owned());
     }
-    let mut config = Config::new();
+    let mut config = Told::default();
     let mut forbidden = None;
     for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS) {
         // One by one: Redis takes several names since version 7 only.
         match client.ask_text(&["CONFIG", "GET", name]) {
-            Ok(node) => config.extend(found(&node)),
+            Ok(node) => config.extend(node.pairs()),
             Err(error) if error.server_code().is_some() => forbidden = Some(error),
             Err(error) => return Err(error),
         }
@@ -59,10 +56,7 @@ pub(super) fn read(
         notes.push("the server does not tell appendonly and appendfsync: what an acknowledged write survives is unknown".to_owned());
     }
     notes.extend(remarks(&config, durability, ttl));
-    let pick = |names: &[&str]| -> Vec<Setting> {
-        names.iter().filter_map(|name| Some(Setting::new(*name, config.get(*name)?.clone()))).collect()
-    };
-    let mut settings = pick(&OTHERS);
+    let mut settings = config.pick(&OTHERS);
     settings.extend(ttl.map(|seconds| Setting::new("ttl (of the URL)", format!("{seconds} s"))));
     let (engine, version) = engine(&info, greeting);
     Ok(ServerFacts {
@@ -71,26 +65,24 @@ pub(super) fn read(
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", RESP3").to_owned(),
         transport: client.wire.stream().transport(),
         durability,
-        durability_settings: pick(&DURABILITY),
+        durability_settings: config.pick(&DURABILITY),
         settings,
         limits: limits(&info, &config),
         notes,
     })
 }
 
-fn found(node: &Node) -> impl Iterator<Item = (String, String)> {
-    node.pairs()
-}
-
 /// Valkey tells its own version beside the one of Redis that it is compatible with.
-fn engine(info: &BTreeMap<String, String>, greeting: &Greeting) -> (String, String) {
-    let said = |name: &str| info.get(name).cloned();
+fn engine(info: &Told, greeting: &Greeting) -> (String, String) {
+    let said = |name: &str| info.get(name).map(ToOwned::to_owned);
     if let Some(version) = said("valkey_version") {
         return ("Valkey".to_owned(), version);
     }
-    let name = said("server_name").or_else(|| greeting.get("server").cloned()).unwrap_or_default();
-    let version =
-        said("redis_version").or_else(|| greeting.get("version").cloned()).unwrap_or_else(|| "?".to_owned());
+    let name =
+        said("server_name").or_else(|| greeting.get("server").map(ToOwned::to_owned)).unwrap_or_default();
+    let version = said("redis_version")
+        .or_else(|| greeting.get("version").map(ToOwned::to_owned))
+        .unwrap_or_else(|| "?".to_owned());
     let engine = match name.as_str() {
         "redis" | "" => "Redis".to_owned(),
         "valkey" => "Valkey".to_owned(),
@@ -102,8 +94,8 @@ fn engine(info: &BTreeMap<String, String>, greeting: &Greeting) -> (String, Stri
 
 /// `always`: the log is synced before the answer is sent. Nothing is concluded from a setting that is not known.
 /// Source: `flushAppendOnlyFile` in `src/aof.c`.
-fn durability(config: &Config) -> Option<DurabilityClass> {
-    let set = |name: &str| config.get(name).map(String::as_str);
+fn durability(config: &Told) -> Option<DurabilityClass> {
+    let set = |name: &str| config.get(name);
     let synced = match (set("appendonly")?, set("appendfsync")) {
         ("no", _) => return Some(DurabilityClass::Memory),
         ("yes", Some("no")) => return Some(DurabilityClass::OsCache),
@@ -121,8 +113,8 @@ fn durability(config: &Config) -> Option<DurabilityClass> {
     }
 }
 
-fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
-    let set = |name: &str| config.get(name).map_or("", String::as_str);
+fn remarks(config: &Told, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
+    let set = |name: &str| config.text(name);
     let mut notes = Vec::new();
     if durability == Some(DurabilityClass::Memory) && !set("save").is_empty() {
         notes.push(format!(
@@ -162,15 +154,14 @@ fn remarks(config: &Config, durability: Option<DurabilityClass>, ttl: Option<u32
     notes
 }
 
-fn limits(info: &BTreeMap<String, String>, config: &Config) -> Limits {
-    let number = |map: &BTreeMap<String, String>, name: &str| map.get(name)?.trim().parse::<u64>().ok();
+fn limits(info: &Told, config: &Told) -> Limits {
     Limits {
-        connections: number(info, "maxclients").map(|most| Limit { most, set_by: "maxclients".to_owned() }),
+        connections: info.limit("maxclients"),
         // This connection is among them.
-        connections_in_use: number(info, "connected_clients").map(|open| open.saturating_sub(1)),
-        value_bytes: number(config, "proto-max-bulk-len").map(|most| Limit {
-            most: most.saturating_sub(64 * PACKING),
-            set_by: "proto-max-bulk-len, less what marks a row's fields".to_owned(),
+        connections_in_use: info.number("connected_clients").map(|open| open.saturating_sub(1)),
+        value_bytes: config.number("proto-max-bulk-len").map(|most| {
+            let set_by = "proto-max-bulk-len, less what marks a row's fields";
+            Limit::new(most.saturating_sub(64 * PACKING), set_by)
         }),
         ..Limits::default()
     }
@@ -180,7 +171,7 @@ fn limits(info: &BTreeMap<String, String>, config: &Config) -> Limits {
 mod tests {
     use super::*;
 
-    fn config(pairs: &[(&str, &str)]) -> Config {
+    fn config(pairs: &[(&str, &str)]) -> Told {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
@@ -216,7 +207,7 @@ mod tests {
         assert!(remarks(&evicts, None, None).iter().any(|note| note.contains("evicts")));
         let unlimited = config(&[("maxmemory", "0"), ("maxmemory-policy", "allkeys-lru")]);
         assert!(!remarks(&unlimited, None, None).iter().any(|note| note.contains("evicts")));
-        assert!(remarks(&Config::new(), None, Some(60)).iter().any(|note| note.contains("60 s")));
+        assert!(remarks(&Told::default(), None, Some(60)).iter().any(|note| note.contains("60 s")));
         let saves = config(&[("save", "3600 1")]);
         assert!(
             remarks(&saves, Some(DurabilityClass::Memory), None).iter().any(|note| note.contains("3600 1"))

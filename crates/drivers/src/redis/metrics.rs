@@ -2,10 +2,10 @@
 
 use super::connect::lines;
 use super::protocol::Client;
+use crate::told::Told;
 use crate::wire::Stream;
-use kurabe_core::witness::{Clients, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness};
+use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
 use kurabe_core::{Error, Result};
-use std::collections::BTreeMap;
 
 /// The connection that asks.
 pub(super) struct RedisWitness(pub(super) Client<Stream>);
@@ -17,12 +17,9 @@ impl Witness for RedisWitness {
         if matches!(moment, Moment::Before | Moment::After) {
             return Ok(reading);
         }
-        match self.0.ask_text(&["INFO"]) {
-            Ok(node) => counts(&lines(&node), &mut reading),
-            Err(error) if error.server_code().is_some() => {
-                reading.not_told.push(not_told("anything", &format!("INFO may not be read: {error}")));
-            }
-            Err(error) => return Err(error),
+        let asked = self.0.ask_text(&["INFO"]);
+        if let Some(node) = reading.told(asked, "anything", "INFO may not be read: ")? {
+            counts(&lines(&node), &mut reading);
         }
         Ok(reading)
     }
@@ -38,27 +35,16 @@ impl Witness for RedisWitness {
     }
 }
 
-fn counts(info: &BTreeMap<String, String>, reading: &mut Reading) {
-    let number = |name: &str| info.get(name).and_then(|text| text.trim().parse::<u64>().ok());
-    let mut add = |what, value: Option<u64>, from: &str| match value {
-        Some(value) => reading.counts.push(EngineCount::new(what, value, from, Reach::Server)),
-        None => reading.not_told.push(not_told(what.word(), "this version has no such counter")),
-    };
-    add(Meter::Evictions, number("evicted_keys"), "evicted_keys");
-    let copies = number("rdb_saves").zip(number("aof_rewrites")).map(|(saves, rewrites)| saves + rewrites);
-    add(Meter::Checkpoints, copies, "rdb_saves + aof_rewrites");
-    match (number("aof_enabled"), number("aof_current_size")) {
-        (Some(1), Some(size)) => {
-            // A log that is written anew is another one: its size says nothing of what came to the one before.
-            let from = format!("aof_current_size, log {}", number("aof_rewrites").unwrap_or(0));
-            add(Meter::LogBytes, Some(size), &from);
-        }
-        _ => reading.not_told.push(not_told("log bytes", "the server keeps no append-only file")),
-    }
-}
-
-fn not_told(what: &str, why: &str) -> NotTold {
-    NotTold { what: what.to_owned(), why: why.to_owned() }
+fn counts(info: &Told, reading: &mut Reading) {
+    let missing = "this version has no such counter";
+    reading.count(Meter::Evictions, info.number("evicted_keys"), "evicted_keys", Reach::Server, missing);
+    let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));
+    let copies = saves.zip(rewrites).map(|(saves, rewrites)| saves + rewrites);
+    reading.count(Meter::Checkpoints, copies, "rdb_saves + aof_rewrites", Reach::Server, missing);
+    // A log that is written anew is another one: its size says nothing of what came to the one before.
+    let from = format!("aof_current_size, log {}", rewrites.unwrap_or(0));
+    let log = info.number("aof_current_size").filter(|_| info.number("aof_enabled") == Some(1));
+    reading.count(Meter::LogBytes, log, &from, Reach::Server, "the server keeps no append-only file");
 }
 
 #[cfg(test)]

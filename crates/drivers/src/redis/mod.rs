@@ -75,10 +75,7 @@ impl Driver for Redis {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match plan::unsupported(operation, self.config.ttl) {
-            None => Support::Native,
-            Some(reason) => Support::No(reason.to_owned()),
-        }
+        Support::unless(plan::unsupported(operation, self.config.ttl))
     }
 
     fn capabilities(&self) -> Capabilities {

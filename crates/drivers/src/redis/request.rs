@@ -7,13 +7,10 @@ use super::plan::{Plan, Verb};
 use super::protocol::{push_count, push_length, push_word};
 use super::script;
 use super::value::{Form, push_signed};
-use crate::wire::push_number;
-use crate::wire::{Outbox, Peer};
+use crate::wire::{Outbox, Peer, percent, push_number};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::ops::Range;
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The keys of a request's rows, and what names each within its hash.
 #[derive(Debug, Default)]
@@ -188,7 +185,7 @@ fn push_field(out: &mut Vec<u8>, plan: &Plan, field: Value<'_>, escaped: bool) -
     }
     for &byte in bytes {
         if byte == b':' || byte == b'%' {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            out.extend_from_slice(&percent(byte));
         } else {
             out.push(byte);
         }

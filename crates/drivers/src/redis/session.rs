@@ -85,7 +85,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
     fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
         let node = self.work.client.ask_text(&["INFO"])?;
         let info = lines(&node);
-        let number = |name: &str| info.get(name).and_then(|text| text.parse().ok()).unwrap_or_default();
+        let number = |name: &str| info.number(name).unwrap_or_default();
         let items = self.work.client.ask_text(&["DBSIZE"])?;
         Ok(CacheCounters {
             hits: number("keyspace_hits"),

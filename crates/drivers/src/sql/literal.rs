@@ -7,6 +7,7 @@
 use super::dialect::{Dialect, GAP, Placeholder};
 use super::shape::{Shape, shape};
 use super::statement;
+use crate::wire;
 use kurabe_core::collection::FieldType;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
@@ -146,12 +147,9 @@ pub fn quoted(out: &mut String, text: &str) {
 
 /// Bytes as hexadecimal digits.
 pub fn hex(out: &mut String, bytes: &[u8]) {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     out.reserve(2 * bytes.len());
     for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
+        out.extend(wire::hex(*byte).map(char::from));
     }
 }
 

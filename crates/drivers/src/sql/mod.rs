@@ -7,7 +7,6 @@ mod raw;
 mod shape;
 mod statement;
 mod statistics;
-mod texts;
 
 pub use crate::ours::MARKER;
 pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
@@ -20,4 +19,3 @@ pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
 pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
 pub use statistics::outgrown;
-pub use texts::{Templates, Texts};

@@ -13,23 +13,15 @@ pub(super) fn explain(error: &rusqlite::Error) -> Error {
     };
     let (kind, hint) = match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-            (ErrorKind::Server, Some("another connection held the write lock for longer than busy_timeout"))
+            (ErrorKind::Server, "another connection held the write lock for longer than busy_timeout")
         }
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, None),
-        ErrorCode::CannotOpen => (ErrorKind::Unreachable, None),
-        ErrorCode::NotADatabase => {
-            (ErrorKind::Usage, Some("name a SQLite file, or one that does not exist yet"))
-        }
-        ErrorCode::DiskFull => {
-            (ErrorKind::Environment, Some("make room on the file system, or use another path"))
-        }
-        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => (ErrorKind::Environment, None),
-        ErrorCode::TooBig => (ErrorKind::Limit, None),
-        _ => (ErrorKind::Server, None),
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
+        ErrorCode::CannotOpen => (ErrorKind::Unreachable, ""),
+        ErrorCode::NotADatabase => (ErrorKind::Usage, "name a SQLite file, or one that does not exist yet"),
+        ErrorCode::DiskFull => (ErrorKind::Environment, "make room on the file system, or use another path"),
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => (ErrorKind::Environment, ""),
+        ErrorCode::TooBig => (ErrorKind::Limit, ""),
+        _ => (ErrorKind::Server, ""),
     };
-    let error = Error::new(kind, format!("sqlite: {message}")).code(failure.extended_code);
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
+    Error::new(kind, format!("sqlite: {message}")).code(failure.extended_code).hint(hint)
 }

@@ -2,7 +2,7 @@
 //! counts the bytes that a process hands to files (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the journal,
 //! and back to the database. While clients are measured the tool itself writes nothing but its progress to a terminal.
 
-use kurabe_core::witness::{Clients, EngineCount, Meter, Moment, NotTold, Reach, Reading, Sighting, Witness};
+use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
 use kurabe_core::{Error, Result};
 use std::fs;
 
@@ -17,16 +17,8 @@ impl Witness for SqliteWitness {
         }
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
         let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")?.trim().parse().ok());
-        match written {
-            Some(value) => {
-                let from = "wchar of this process";
-                reading.counts.push(EngineCount::new(Meter::FileBytes, value, from, Reach::Process));
-            }
-            None => reading.not_told.push(NotTold {
-                what: Meter::FileBytes.word().to_owned(),
-                why: "this kernel does not count what a process writes".to_owned(),
-            }),
-        }
+        let why = "this kernel does not count what a process writes";
+        reading.count(Meter::FileBytes, written, "wchar of this process", Reach::Process, why);
         Ok(reading)
     }
 

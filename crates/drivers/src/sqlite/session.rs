@@ -7,8 +7,8 @@
 
 use super::DIALECT;
 use super::error::explain;
-use crate::slots::{Slots, check_parameters};
-use crate::sql::{Template, Templates, shape, text};
+use crate::slots::{Known, Slots, check_parameters};
+use crate::sql::{Template, shape, text};
 use kurabe_core::collection::FieldType;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
@@ -28,7 +28,7 @@ const TEXTS: usize = 64;
 pub(super) struct SqliteSession {
     connection: Connection,
     texts: Vec<(Operation, Arc<Statement>)>,
-    templates: Templates,
+    templates: Known<Template>,
     slots: Slots<Slot>,
     /// The last text with values in it; kept for its memory.
     sql: String,
@@ -60,7 +60,7 @@ impl SqliteSession {
         Self {
             connection,
             texts: Vec::new(),
-            templates: Templates::default(),
+            templates: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
             live: 0,
@@ -121,7 +121,7 @@ impl Session for SqliteSession {
             // Without values there is no difference.
             return self.prepare(operation);
         }
-        let template = self.templates.get(&DIALECT, operation)?;
+        let template = self.templates.get(operation, || Template::new(&DIALECT, operation))?;
         Ok(self.slots.insert(Slot::Literal(template)))
     }
 

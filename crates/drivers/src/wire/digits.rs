@@ -1,4 +1,30 @@
-//! Numbers as text protocols write them.
+//! Numbers and bytes as texts write them.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+
+/// What is escaped in a part of a URL: all but letters, digits and `-._~` (RFC 3986, section 2.3).
+pub(crate) const UNRESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The two hexadecimal digits of a byte, with small letters.
+#[inline]
+pub(crate) fn hex(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
+}
+
+/// A byte as `%2F`.
+#[inline]
+pub(crate) fn percent(byte: u8) -> [u8; 3] {
+    let [high, low] = hex(byte);
+    [b'%', high.to_ascii_uppercase(), low.to_ascii_uppercase()]
+}
+
+/// The byte of two hexadecimal digits.
+pub(crate) fn unhex([high, low]: [u8; 2]) -> Option<u8> {
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    Some((digit(high)? << 4 | digit(low)?) as u8)
+}
 
 /// Appends a number in decimal digits, without going through formatting machinery.
 #[inline]

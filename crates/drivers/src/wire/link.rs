@@ -1,10 +1,11 @@
 //! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
 
-use crate::sql::{Dialect, Read, Template, Templates, Texts, read_rows};
+use crate::slots::{Known, Slots};
+use crate::sql::{self, Dialect, Read, Template, read_rows};
 use kurabe_core::driver::{ConnectTimes, Prepared, Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,9 +124,9 @@ pub(crate) struct LinkSession<L: Link> {
     link: L,
     dialect: Arc<Dialect>,
     supports: Option<Supports>,
-    texts: Texts,
-    templates: Templates,
-    slots: Slab<Slot<L::Statement>>,
+    texts: Known<str>,
+    templates: Known<Template>,
+    slots: Slots<Slot<L::Statement>>,
     /// The last text with values in it; kept for its memory, …
     sql: String,
     /// … as is the last answer that came as text.
@@ -138,9 +139,9 @@ impl<L: Link> LinkSession<L> {
             link,
             dialect,
             supports: None,
-            texts: Texts::default(),
-            templates: Templates::default(),
-            slots: Slab::default(),
+            texts: Known::default(),
+            templates: Known::default(),
+            slots: Slots::default(),
             sql: String::new(),
             raw: Reply::new(),
         }
@@ -163,21 +164,13 @@ impl<L: Link> LinkSession<L> {
 impl<L: Link> Session for LinkSession<L> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         self.check_support(operation)?;
-        let slot = match operation {
+        let sql = self.texts.get(operation, || sql::text(&self.dialect, operation))?;
+        Ok(self.slots.insert(match operation {
             Operation::Ping => Slot::Ping,
-            Operation::Begin | Operation::Commit | Operation::Rollback => {
-                Slot::Text(self.texts.get(&self.dialect, operation)?)
-            }
-            Operation::Raw { .. } => {
-                let sql = self.texts.get(&self.dialect, operation)?;
-                Slot::Statement(self.link.prepare_raw(&sql)?)
-            }
-            _ => {
-                let sql = self.texts.get(&self.dialect, operation)?;
-                Slot::Statement(self.link.prepare(&sql)?)
-            }
-        };
-        Ok(Prepared(self.slots.insert(slot)))
+            Operation::Begin | Operation::Commit | Operation::Rollback => Slot::Text(sql),
+            Operation::Raw { .. } => Slot::Statement(self.link.prepare_raw(&sql)?),
+            _ => Slot::Statement(self.link.prepare(&sql)?),
+        }))
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
@@ -186,14 +179,14 @@ impl<L: Link> Session for LinkSession<L> {
             return self.prepare(operation);
         }
         self.check_support(operation)?;
-        let template = self.templates.get(&self.dialect, operation)?;
+        let template = self.templates.get(operation, || Template::new(&self.dialect, operation))?;
         let readers = template.readers();
-        Ok(Prepared(self.slots.insert(Slot::Literal(template, readers))))
+        Ok(self.slots.insert(Slot::Literal(template, readers)))
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
-        match self.slots.get_mut(prepared.0)? {
+        match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.run(statement, parameters, out),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
@@ -209,7 +202,7 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         out.iter_mut().for_each(Reply::clear);
-        match self.slots.get_mut(prepared.0)? {
+        match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
             Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
                 Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
@@ -231,7 +224,7 @@ impl<L: Link> Session for LinkSession<L> {
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
-        match self.slots.remove(prepared.0)? {
+        match self.slots.remove(&prepared)? {
             Slot::Statement(statement) => self.link.forget(statement),
             Slot::Ping | Slot::Text(_) | Slot::Literal(..) => Ok(()),
         }
@@ -267,45 +260,4 @@ fn literal(
         out.set_affected(0);
     }
     Ok(())
-}
-
-/// A statement that is not one of this connection's: a defect of the caller.
-fn unknown_statement() -> Error {
-    Error::new(ErrorKind::Internal, "no such prepared statement in this session")
-}
-
-/// More or fewer parameters than the statement has: a defect of the caller.
-pub(crate) fn wrong_parameters(expected: usize, given: usize) -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        format!("the statement takes {expected} parameters and was given {given}"),
-    )
-}
-
-/// What was prepared, by number; the numbers of what was released are used again.
-struct Slab<T>(Vec<Option<T>>);
-
-impl<T> Default for Slab<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Slab<T> {
-    fn insert(&mut self, item: T) -> usize {
-        if let Some(free) = self.0.iter().position(Option::is_none) {
-            self.0[free] = Some(item);
-            return free;
-        }
-        self.0.push(Some(item));
-        self.0.len() - 1
-    }
-
-    fn get_mut(&mut self, number: usize) -> Result<&mut T> {
-        self.0.get_mut(number).and_then(Option::as_mut).ok_or_else(unknown_statement)
-    }
-
-    fn remove(&mut self, number: usize) -> Result<T> {
-        self.0.get_mut(number).and_then(Option::take).ok_or_else(unknown_statement)
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::cancel;
 use kurabe_core::observation::Endpoint;
+use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use std::fmt;
 use std::io;
@@ -17,6 +18,15 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The Unix socket that the URL names, or its host and port, which are this machine and `port` where it says nothing.
+    pub(crate) fn from_url(url: &TargetUrl, port: u16) -> Self {
+        if let Some(socket) = url.option("socket") {
+            return Self::Unix(PathBuf::from(socket));
+        }
+        let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
+        Self::Tcp { host, port: url.port.unwrap_or(port) }
+    }
+
     /// The same for who looks at the server's processes.
     pub(crate) fn endpoint(&self) -> Endpoint {
         match self {

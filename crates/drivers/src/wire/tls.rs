@@ -2,6 +2,7 @@
 //!
 //! There is no `prefer`: a run must not be encrypted on one day and plain on another without saying so.
 
+use super::Place;
 use crate::info::OptionInfo;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -52,13 +53,13 @@ impl fmt::Debug for Mode {
 }
 
 impl Mode {
-    /// Reads `tls=` and `ca=`.
+    /// Reads `tls=` and `ca=`; `secure`: the scheme stands for a certificate that is looked at, as in every client.
     ///
     /// # Errors
     /// Usage, where they are unknown or do not go together; the file's error where `ca=` holds no certificate.
-    pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
+    pub(crate) fn from_url(url: &TargetUrl, secure: bool) -> Result<Self> {
         let ca = url.option("ca").map(PathBuf::from);
-        let mode = url.option("tls").unwrap_or(if ca.is_some() { "verify" } else { "off" });
+        let mode = url.option("tls").unwrap_or(if secure || ca.is_some() { "verify" } else { "off" });
         match mode {
             "off" | "require" if ca.is_some() => {
                 Err(Error::usage(format!("{}: ca= does not go with tls={mode}", url.scheme))
@@ -76,6 +77,15 @@ impl Mode {
             other => Err(Error::usage(format!("{}: tls={other} is unknown", url.scheme))
                 .hint("one of: off, require, verify")),
         }
+    }
+
+    /// Refuses TLS on a Unix socket.
+    pub(crate) fn check(&self, place: &Place, url: &TargetUrl) -> Result<()> {
+        if self.is_off() || matches!(place, Place::Tcp { .. }) {
+            return Ok(());
+        }
+        Err(Error::usage(format!("{}: TLS is for TCP, and a Unix socket needs none", url.scheme))
+            .hint("leave tls= or socket= out"))
     }
 
     pub(crate) fn is_off(&self) -> bool {

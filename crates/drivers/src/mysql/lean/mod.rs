@@ -12,7 +12,8 @@ mod packets;
 #[cfg(test)]
 mod tests;
 
-use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::slots::check_parameters;
+use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind};
 use kurabe_core::driver::ConnectTimes;
@@ -305,9 +306,7 @@ where
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        if statement.takes.len() != parameters.len() {
-            return Err(wrong_parameters(statement.takes.len(), parameters.len()));
-        }
+        check_parameters("the statement", statement.takes.len(), parameters.len())?;
         self.converse(|this| {
             if let Err(error) = this.send_execute(statement, parameters)? {
                 return Ok(Err(error));

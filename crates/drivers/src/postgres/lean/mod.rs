@@ -10,7 +10,8 @@ mod startup;
 mod tests;
 
 use super::values::Form;
-use crate::wire::link::{Link, Query, wrong_parameters};
+use crate::slots::check_parameters;
+use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, Wire};
 use answer::{Announced, Rows};
 use kurabe_core::driver::ConnectTimes;
@@ -191,9 +192,7 @@ where
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        if statement.takes.len() != parameters.len() {
-            return Err(wrong_parameters(statement.takes.len(), parameters.len()));
-        }
+        check_parameters("the statement", statement.takes.len(), parameters.len())?;
         self.converse(|this| {
             // All of them once before anything is sent: a value that does not fit must not leave half a message.
             let length = match request::parameters_length(&statement.takes, parameters) {
@@ -227,9 +226,7 @@ where
         out: &mut [Reply],
     ) -> Result<()> {
         let each = statement.takes.len();
-        if each * out.len() != parameters.len() {
-            return Err(wrong_parameters(each * out.len(), parameters.len()));
-        }
+        check_parameters("the statement", each * out.len(), parameters.len())?;
         self.converse(|this| {
             this.begin();
             let mut lengths = 0;
