@@ -138,11 +138,13 @@ pub trait Session: Send {
     /// The server's error.
     fn release(&mut self, prepared: Prepared) -> Result<()>;
 
-    /// Ends the connection the way the protocol asks for.
+    /// Ends the connection the way the protocol asks for; where it asks for nothing, dropping the connection says it.
     ///
     /// # Errors
     /// Where the goodbye could not be said; the connection is gone all the same.
-    fn close(self: Box<Self>) -> Result<()>;
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
 
     /// Ends the connection as [`Session::close`] does, waits until the server has ended it too, and checks that the
     /// server sent nothing that was not asked for: an answer that came twice would otherwise be lost here. Clients that

@@ -107,6 +107,25 @@ impl TargetUrl {
         Ok(())
     }
 
+    /// The error of a URL in which something is wrong.
+    pub fn wrong(&self, what: impl fmt::Display) -> Error {
+        Error::usage(format!("{}: {what}", self.scheme))
+    }
+
+    /// What the value of an option stands for; the first of all where it is not given.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) for a value that is none of these.
+    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T> {
+        let given = self.option(name);
+        let chosen = choices.iter().find(|(value, _)| given.is_none_or(|given| given == *value));
+        chosen.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let values: Vec<&str> = choices.iter().map(|(value, _)| *value).collect();
+            self.wrong(format!("{name}={} is unknown", given.unwrap_or_default()))
+                .hint(format!("one of: {}", values.join(", ")))
+        })
+    }
+
     /// An option's value.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
@@ -196,6 +215,19 @@ mod tests {
 
     fn parse(text: &str) -> TargetUrl {
         TargetUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_choice_is_the_first_where_nothing_is_said_and_no_other_than_those_there_are() {
+        let chosen = |text: &str| {
+            TargetUrl::parse(text).unwrap().choice("client", &[("lean", false), ("driver", true)])
+        };
+        assert_eq!(
+            (chosen("a:"), chosen("a:?client=lean"), chosen("a:?client=driver")),
+            (Ok(false), Ok(false), Ok(true))
+        );
+        let error = chosen("a:?client=fast").unwrap_err().to_string();
+        assert_eq!(error, "a: client=fast is unknown; one of: lean, driver");
     }
 
     #[test]

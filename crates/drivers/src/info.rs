@@ -1,10 +1,7 @@
 //! What is known of a driver before anything is opened.
 
-use kurabe_core::Result;
-use kurabe_core::driver::Driver;
-use kurabe_core::facts::ServerFacts;
+use crate::prelude::*;
 use kurabe_core::run::PublishingClause;
-use kurabe_core::target::TargetUrl;
 
 /// An option that a target's URL may have: `?name=value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +10,13 @@ pub struct OptionInfo {
     pub name: &'static str,
     /// What it does and what it is by default, one line.
     pub help: &'static str,
+}
+
+impl OptionInfo {
+    /// An option and its help.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
+        Self { name, help }
+    }
 }
 
 /// A clause of an engine's licence that restricts publishing results of benchmarks.

@@ -3,9 +3,7 @@
 //! A marker holds the names of the collections that Kurabe made. A collection that exists without standing in it was made by
 //! someone else, whatever its name, and is left alone.
 
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -237,5 +235,32 @@ impl<T: Clone + Send + 'static> Lease<T> {
             let _ = thread.join();
         }
         self.claim.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_lease_is_renewed_until_it_is_given_back_as_it_was_last_renewed() {
+        let (renewed, seen) = mpsc::channel();
+        let lease = Lease::keep(Duration::from_millis(1), 0, move |claim| {
+            *claim += 1;
+            let _ = renewed.send(*claim);
+        });
+        assert_eq!(seen.iter().take(3).collect::<Vec<_>>(), [1, 2, 3]);
+        let last = lease.stop();
+        // The thread has ended, and its sender with it.
+        assert_eq!(seen.iter().last().unwrap_or(3), last);
+    }
+
+    #[test]
+    fn names_that_are_kept_and_those_of_others_are_refused() {
+        for name in ["users", MARKER, "kurabe_claim", "kurabe_A", ""] {
+            assert_eq!(check_name(name, &["kurabe_claim"]).unwrap_err().kind(), ErrorKind::NotOurs, "{name}");
+        }
+        assert!(check_name("kurabe_a", &["kurabe_claim"]).is_ok());
     }
 }

@@ -4,9 +4,8 @@
 //! of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are little-endian. Mark and length
 //! tell a value that was cut, or is not ours, from one that is whole.
 
+use crate::prelude::*;
 use crate::wire::{Peer, Wire};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 const NULL: u8 = 0;
 const INT: u8 = 1;

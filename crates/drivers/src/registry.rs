@@ -2,11 +2,9 @@
 
 use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
-use kurabe_core::driver::Driver;
-use kurabe_core::facts::ServerFacts;
+use crate::prelude::*;
 use kurabe_core::run::PublishingClause;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result, units};
+use kurabe_core::units;
 
 /// All drivers, one line each, in the order in which they are listed.
 #[rustfmt::skip]

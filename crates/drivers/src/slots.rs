@@ -1,8 +1,6 @@
 //! The prepared operations of a session, numbered.
 
-use kurabe_core::driver::Prepared;
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::sync::Arc;
 
 /// Keeps what a session prepared until it is released, and gives the numbers of released ones out again, so that
@@ -71,12 +69,12 @@ impl<T: ?Sized> Known<T> {
         if let Some((_, made)) = self.0.iter().find(|(known, _)| known == operation) {
             return Ok(Arc::clone(made));
         }
-        let made = make()?.into();
+        let new = make()?.into();
         if self.0.len() == MOST {
             self.0.clear();
         }
-        self.0.push((operation.clone(), Arc::clone(&made)));
-        Ok(made)
+        self.0.push((operation.clone(), Arc::clone(&new)));
+        Ok(new)
     }
 }
 

@@ -49,6 +49,13 @@ impl FromIterator<(String, String)> for Told {
     }
 }
 
+#[cfg(test)]
+impl From<&[(&str, &str)]> for Told {
+    fn from(pairs: &[(&str, &str)]) -> Self {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+}
+
 /// Names as a list of SQL: `'a', 'b'`. They hold no quotes.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a &'a str>) -> String {
     names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")

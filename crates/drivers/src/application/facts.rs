@@ -2,9 +2,7 @@
 
 use super::INFO;
 use super::session::ApplicationSession;
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{ServerFacts, Setting};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use serde_json::{Map, Value};
 
 /// What stands behind the name of the engine that an application uses.

@@ -1,9 +1,6 @@
 //! An application's data is its own: nothing is made, emptied or removed from here.
 
-use kurabe_core::Result;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
-
+use crate::prelude::*;
 pub(super) struct ApplicationHouse;
 
 impl Namespace for ApplicationHouse {

@@ -10,15 +10,10 @@ mod session;
 mod several;
 
 use crate::info::{DriverInfo, OptionInfo};
+use crate::prelude::*;
 use crate::wire::Place;
 use house::ApplicationHouse;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::{Endpoint, Member, Tier};
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
-use kurabe_core::{Error, Result};
+use kurabe_core::observation::{Member, Tier};
 use session::ApplicationSession;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

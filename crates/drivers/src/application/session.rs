@@ -2,11 +2,8 @@
 
 use super::Address;
 use super::client::Client;
+use crate::prelude::*;
 use crate::wire::{Peer as _, Stream};
-use kurabe_core::driver::{ConnectOptions, Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,10 +79,6 @@ impl Session for ApplicationSession {
     }
 
     fn release(&mut self, _prepared: Prepared) -> Result<()> {
-        Ok(())
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 

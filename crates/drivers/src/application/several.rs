@@ -2,9 +2,8 @@
 
 use super::PORT;
 use super::facts::Told;
+use crate::prelude::*;
 use crate::wire::Place;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::{Error, Result};
 use serde_json::Value;
 
 /// What applications that serve the same data say alike.

@@ -1,9 +1,7 @@
 //! The parts of a store and of its caches in which Kurabe may work.
 
 use super::{Caches, place};
-use kurabe_core::Result;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Namespace;
+use crate::prelude::*;
 
 pub(super) struct PairNamespace {
     store: Box<dyn Namespace>,

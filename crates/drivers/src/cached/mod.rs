@@ -8,15 +8,9 @@
 mod house;
 mod session;
 
+use crate::prelude::*;
 use house::PairNamespace;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{ServerFacts, Setting};
-use kurabe_core::observation::{Endpoint, Member};
-use kurabe_core::operation::Operation;
-use kurabe_core::witness::Witness;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::observation::Member;
 use session::PairSession;
 use std::sync::Arc;
 

@@ -1,12 +1,9 @@
 //! A connection to a store, and one to each cache that is asked through it, opened when the first operation on it is prepared.
 
 use super::{Caches, place};
+use crate::prelude::*;
 use crate::slots::Slots;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{CacheCounters, ConnectOptions, ConnectTimes, Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::driver::CacheCounters;
 
 pub(super) struct PairSession {
     caches: Caches,

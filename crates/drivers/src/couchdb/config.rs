@@ -1,12 +1,10 @@
 //! How a CouchDB is reached, and as whom: from the URL, and `COUCHDB_USER` and `COUCHDB_PASSWORD` for what it leaves
 //! open, the names that CouchDB's own container image uses.
 
+use crate::prelude::*;
 use crate::wire::{Place, UNRESERVED, tls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind, Result};
 use percent_encoding::utf8_percent_encode;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +37,7 @@ impl Config {
         let tls = tls(url)?;
         let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
         if host.contains(['/', '\\', '?', '#', '@', ' ']) {
-            return Err(Error::usage(format!("{}: '{host}' is no name of a host", url.scheme)));
+            return Err(url.wrong(format!("'{host}' is no name of a host")));
         }
         let port = url.port.unwrap_or(if tls.is_some() { PORT_TLS } else { PORT });
         let place = Place::Tcp { host, port };
@@ -52,11 +50,12 @@ impl Config {
             (None, None) => None,
             (None, Some(_)) if url.password.is_none() => None,
             (None, Some(_)) => {
-                return Err(Error::usage(format!("{}: a password without a user", url.scheme))
+                return Err(url
+                    .wrong("a password without a user")
                     .hint("write couchdb://user:password@host"));
             }
             (Some(user), _) if user.contains(':') => {
-                return Err(Error::usage(format!("{}: a user's name holds no ':' in HTTP", url.scheme)));
+                return Err(url.wrong("a user's name holds no ':' in HTTP"));
             }
             (Some(user), password) => {
                 let both = format!("{user}:{}", password.as_ref().map_or("", Secret::expose));
@@ -95,7 +94,7 @@ fn prefix(url: &TargetUrl) -> Result<String> {
     if begins && prefix.bytes().all(plain) && prefix.len() <= 100 {
         return Ok(prefix);
     }
-    Err(Error::usage(format!("{}: '{prefix}' cannot be what names of databases begin with", url.scheme)).hint(
+    Err(url.wrong(format!("'{prefix}' cannot be what names of databases begin with")).hint(
         "CouchDB allows lower case letters, digits and _$()+-/, a letter first; leave it out for plain kurabe_… names",
     ))
 }

@@ -6,11 +6,9 @@
 //! so is whatever reads a CouchDB from a browser.
 
 use super::id;
+use crate::prelude::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -13,9 +13,7 @@
 
 use super::document::{Object, parse};
 use super::http::Client;
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, ServerFacts, Setting};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 
 /// Room in a document for all but its largest value: names, numbers, the id.
 const AROUND: u64 = 1_024;

@@ -11,10 +11,8 @@
 //! - Whole numbers and moments are sixteen hexadecimal digits of the value moved up by 2^63, so that negative ones come
 //!   first.
 
+use crate::prelude::*;
 use crate::wire::{hex, unhex};
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// Before each field.
 pub(super) const MARK: u8 = b'!';

@@ -29,16 +29,11 @@ mod write;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use config::Config;
 use facts::Kind;
 use house::CouchHouse;
 use http::Client;
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use session::CouchSession;
 use std::sync::{Arc, OnceLock};
 
@@ -49,11 +44,8 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "documents over HTTP, each with its revision",
     url: "couchdb://[user[:password]@]host[:port][/prefix-of-databases]",
     options: &[
-        OptionInfo {
-            name: "tls",
-            help: "off (default of couchdb:), require, or verify (default of couchdbs:)",
-        },
-        OptionInfo { name: "ca", help: "file of the authority for tls=verify, in place of Mozilla's list" },
+        OptionInfo::new("tls", "off (default of couchdb:), require, or verify (default of couchdbs:)"),
+        OptionInfo::new("ca", "file of the authority for tls=verify, in place of Mozilla's list"),
     ],
     benchmark_clause: None,
     statements: None,

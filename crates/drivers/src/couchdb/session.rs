@@ -3,11 +3,8 @@
 use super::document::{AllDocs, Found, Json, Object, parse, push_text, push_value};
 use super::http::Client;
 use super::table::Table;
+use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
 
 /// More than any answer of ours has; `_find` gives 25 where nothing is said, and views take no more than this (CouchDB's
 /// own default limit of views).
@@ -116,11 +113,6 @@ impl Session for CouchSession {
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        // HTTP has no goodbye: the connection is closed, and that says it.
-        Ok(())
     }
 }
 

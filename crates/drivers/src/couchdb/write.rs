@@ -11,8 +11,7 @@ use super::document::{Object, Writer, parse, push_text, push_value};
 use super::id;
 use super::session::{Buffers, Work};
 use super::table::Table;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often a change is tried while others come first.

@@ -10,10 +10,8 @@
 
 use super::protocol::Client;
 use crate::ours::{self, House, Lease, Words};
+use crate::prelude::*;
 use crate::wire::{Peer, Place, Stream};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,9 +3,8 @@
 //! memcached takes up to 250 bytes without spaces and control characters. Within a field, whatever is not a plain sign,
 //! and `:` and `%`, is written as `%` and two hexadecimal digits, so that different fields never make the same key.
 
+use crate::prelude::*;
 use crate::wire::{hex, percent, push_number};
-use kurabe_core::value::Value;
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// The longest key of the protocol, in bytes.
 const LONGEST: usize = 250;

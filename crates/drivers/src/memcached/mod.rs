@@ -13,16 +13,9 @@ mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use crate::wire::{Laps, Place, Stream};
 use house::{Generations, MemcachedHouse};
-use kurabe_core::driver::{Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, Limits, ServerFacts};
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
-use kurabe_core::{Error, ErrorKind, Result};
 use protocol::Client;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -34,8 +27,8 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "a cache: values by key, in the server's memory only",
     url: "memcached://[host][:port] or memcached:///path/to.sock",
     options: &[
-        OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" },
-        OptionInfo { name: "ttl", help: "seconds that a row lives after it was written; none: for ever" },
+        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
+        OptionInfo::new("ttl", "seconds that a row lives after it was written; none: for ever"),
     ],
     benchmark_clause: None,
     statements: None,

@@ -1,10 +1,9 @@
 //! The meta protocol: one request line, one answer line, and a block of data on one side or the other.
 
 use super::server_error;
+use crate::prelude::*;
 use crate::told::Told;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
-use kurabe_core::driver::ConnectTimes;
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// The most lines of statistics; servers have some hundreds.
 const LINES: usize = 10_000;

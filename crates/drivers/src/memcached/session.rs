@@ -3,13 +3,10 @@
 use super::house::Generations;
 use super::protocol::Client;
 use super::{key, server_error, value};
+use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{LONG, Peer};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{CacheCounters, ConnectTimes, Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -2,9 +2,8 @@
 
 use super::protocol::Client;
 use crate::packed::{self, LONGEST, bytes_of};
+use crate::prelude::*;
 use crate::wire::Peer;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// A row's value in three parts: what comes before its longest field, that field's own bytes, and what comes after.
 pub(super) struct Packed<'a> {

@@ -4,41 +4,38 @@
 //! and mean what they mean there. Those that would size the pool are Kurabe's to decide.
 
 use crate::info::OptionInfo;
+use crate::prelude::*;
 use crate::wire::UNRESERVED;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result};
 use mongodb::options::{Acknowledgment, ConnectionString, Tls};
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 pub(super) const OPTIONS: &[OptionInfo] = &[
-    OptionInfo { name: "w", help: "write concern: a number of members, or majority; default: the server's" },
-    OptionInfo { name: "journal", help: "true: a write is acknowledged when it is in the journal on disk" },
-    OptionInfo { name: "wTimeoutMS", help: "how long a write waits for its write concern" },
-    OptionInfo { name: "readConcernLevel", help: "local, available, majority, linearizable or snapshot" },
-    OptionInfo { name: "compressors", help: "of requests and answers: zstd, zlib; default: none" },
-    OptionInfo { name: "zlibCompressionLevel", help: "-1 to 9" },
-    OptionInfo { name: "authSource", help: "the database that knows the user; default: admin" },
-    OptionInfo { name: "authMechanism", help: "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN" },
-    OptionInfo { name: "replicaSet", help: "the replica set's name" },
-    OptionInfo { name: "directConnection", help: "true: this member only, whatever its set has beside it" },
-    OptionInfo { name: "tls", help: "true: encrypted, certificate checked" },
-    OptionInfo { name: "ssl", help: "the old name of tls" },
-    OptionInfo { name: "tlsCAFile", help: "file of certificates (PEM) to trust; default: Mozilla's list" },
-    OptionInfo { name: "tlsCertificateKeyFile", help: "the client's certificate and key (PEM)" },
-    OptionInfo { name: "tlsAllowInvalidCertificates", help: "true: the certificate is not checked" },
-    OptionInfo { name: "tlsInsecure", help: "as tlsAllowInvalidCertificates" },
-    OptionInfo { name: "socket", help: "path of the server's Unix socket, instead of TCP" },
-    OptionInfo { name: "connectTimeoutMS", help: "for one attempt to connect; default: 10 s" },
-    OptionInfo { name: "serverSelectionTimeoutMS", help: "until a server is found; default: 2 s" },
-    OptionInfo { name: "appName", help: "how the server's log names this client; default: kurabe" },
-    OptionInfo { name: "srvServiceName", help: "of the DNS records, with mongodb+srv:; default: mongodb" },
-    OptionInfo { name: "srvMaxHosts", help: "hosts to take from the DNS records, with mongodb+srv:" },
-    OptionInfo { name: "retryWrites", help: "read and left alone: no request is sent twice here" },
-    OptionInfo { name: "retryReads", help: "read and left alone: no request is sent twice here" },
+    OptionInfo::new("w", "write concern: a number of members, or majority; default: the server's"),
+    OptionInfo::new("journal", "true: a write is acknowledged when it is in the journal on disk"),
+    OptionInfo::new("wTimeoutMS", "how long a write waits for its write concern"),
+    OptionInfo::new("readConcernLevel", "local, available, majority, linearizable or snapshot"),
+    OptionInfo::new("compressors", "of requests and answers: zstd, zlib; default: none"),
+    OptionInfo::new("zlibCompressionLevel", "-1 to 9"),
+    OptionInfo::new("authSource", "the database that knows the user; default: admin"),
+    OptionInfo::new("authMechanism", "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN"),
+    OptionInfo::new("replicaSet", "the replica set's name"),
+    OptionInfo::new("directConnection", "true: this member only, whatever its set has beside it"),
+    OptionInfo::new("tls", "true: encrypted, certificate checked"),
+    OptionInfo::new("ssl", "the old name of tls"),
+    OptionInfo::new("tlsCAFile", "file of certificates (PEM) to trust; default: Mozilla's list"),
+    OptionInfo::new("tlsCertificateKeyFile", "the client's certificate and key (PEM)"),
+    OptionInfo::new("tlsAllowInvalidCertificates", "true: the certificate is not checked"),
+    OptionInfo::new("tlsInsecure", "as tlsAllowInvalidCertificates"),
+    OptionInfo::new("socket", "path of the server's Unix socket, instead of TCP"),
+    OptionInfo::new("connectTimeoutMS", "for one attempt to connect; default: 10 s"),
+    OptionInfo::new("serverSelectionTimeoutMS", "until a server is found; default: 2 s"),
+    OptionInfo::new("appName", "how the server's log names this client; default: kurabe"),
+    OptionInfo::new("srvServiceName", "of the DNS records, with mongodb+srv:; default: mongodb"),
+    OptionInfo::new("srvMaxHosts", "hosts to take from the DNS records, with mongodb+srv:"),
+    OptionInfo::new("retryWrites", "read and left alone: no request is sent twice here"),
+    OptionInfo::new("retryReads", "read and left alone: no request is sent twice here"),
 ];
 
 /// The database where the URL names none.
@@ -82,17 +79,16 @@ pub(super) enum W {
 
 impl Config {
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
-        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let hosts = hosts(url)?;
         let string = string(url, &hosts);
         let password = url.password.clone().unwrap_or_default();
         let parsed = ConnectionString::parse(&string)
-            .map_err(|error| usage(without(&password, &error.kind.to_string())))?;
+            .map_err(|error| url.wrong(without(&password, &error.kind.to_string())))?;
         // A level that the crate does not know would go to the server as it is, and fail each read.
         let reads = url.option("readConcernLevel").map(ToOwned::to_owned);
         let levels = ["local", "available", "majority", "linearizable", "snapshot"];
         if let Some(level) = reads.as_deref().filter(|level| !levels.contains(level)) {
-            return Err(usage(format!("readConcernLevel={level} is unknown")).hint(levels.join(", ")));
+            return Err(url.wrong(format!("readConcernLevel={level} is unknown")).hint(levels.join(", ")));
         }
         let mut writes = Writes::default();
         if let Some(concern) = &parsed.write_concern {
@@ -109,7 +105,7 @@ impl Config {
                 Some(Acknowledgment::Nodes(n)) => Some(W::Nodes(*n)),
                 Some(Acknowledgment::Majority) => Some(W::Majority),
                 Some(Acknowledgment::Custom(name)) => Some(W::Tagged(name.clone())),
-                Some(_) => return Err(usage("this kind of w is unknown".to_owned())),
+                Some(_) => return Err(url.wrong("this kind of w is unknown")),
             };
         }
         let tls = matches!(parsed.tls, Some(Tls::Enabled(_))) || url.scheme == "mongodb+srv";

@@ -4,9 +4,8 @@ use super::config::{Config, W, Writes};
 use super::durability::{Evidence, durability};
 use super::link::Link;
 use super::session::{number, whole};
+use crate::prelude::*;
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
-use kurabe_core::Result;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
 

@@ -18,8 +18,7 @@
 use super::config::Config;
 use super::errors;
 use super::ledger::{Id, Ledger, got};
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use mongodb::bson::{Document, RawDocumentBuf, rawdoc};
 use mongodb::event::EventHandler;
 use mongodb::{Client, Database};

@@ -22,16 +22,9 @@ mod writer;
 
 use crate::info::DriverInfo;
 use crate::ours::Owned;
+use crate::prelude::*;
 use config::Config;
 use facts::Deployment;
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
 use link::{Link, Shared};
 use session::MongoSession;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -7,10 +7,7 @@
 
 use super::config::{Config, W, Writes};
 use super::writer::{Writer, room};
-use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 
@@ -194,7 +191,8 @@ fn null_in_key(collection: &Collection) -> Error {
 /// The command and what it always holds.
 fn begin(operation: &Operation) -> Writer {
     let mut out = Writer::new();
-    let project = |out: &mut Writer, collection: &Collection, fields: &[usize]| {
+    // What comes back of a document, and in what order.
+    let find = |out: &mut Writer, collection: &Collection, fields: &[usize], order: &[usize]| {
         out.begin("projection");
         for field in fields {
             out.int(name(collection, *field), 1);
@@ -203,6 +201,13 @@ fn begin(operation: &Operation) -> Writer {
             out.int("_id", 0);
         }
         out.end();
+        if !order.is_empty() {
+            out.begin("sort");
+            for field in order {
+                out.int(name(collection, *field), 1);
+            }
+            out.end();
+        }
     };
     match operation {
         // The last two are never prepared.
@@ -216,25 +221,16 @@ fn begin(operation: &Operation) -> Writer {
         }
         Operation::Get { collection, fields } => {
             out.text("find", &collection.name).int("limit", 1).bool("singleBatch", true);
-            project(&mut out, collection, fields);
+            find(&mut out, collection, fields, &[]);
         }
         Operation::FindEqual { collection, fields, .. } => {
             out.text("find", &collection.name).int("batchSize", BATCH);
-            project(&mut out, collection, fields);
-            out.begin("sort");
-            for field in &collection.key {
-                out.int(name(collection, *field), 1);
-            }
-            out.end();
+            find(&mut out, collection, fields, &collection.key);
         }
         Operation::FindRange { collection, by, fields } => {
             out.text("find", &collection.name).int("batchSize", BATCH);
-            project(&mut out, collection, fields);
-            out.begin("sort");
-            for field in [by].into_iter().chain(collection.key.iter().filter(|field| *field != by)) {
-                out.int(name(collection, *field), 1);
-            }
-            out.end();
+            let order = [by].into_iter().chain(collection.key.iter().filter(|field| *field != by));
+            find(&mut out, collection, fields, &order.copied().collect::<Vec<_>>());
         }
         Operation::Insert { collection }
         | Operation::InsertMany { collection, .. }

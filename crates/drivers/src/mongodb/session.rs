@@ -4,11 +4,8 @@ use super::errors;
 use super::facts::{Deployment, size};
 use super::link::{Link, Shared};
 use super::plan::Plan;
+use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
-use kurabe_core::driver::{Prepared, Session, Support};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use mongodb::ClientSession;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
@@ -206,14 +203,9 @@ impl Session for MongoSession {
         self.slots.remove(&prepared).map(drop)
     }
 
-    fn close(self: Box<Self>) -> Result<()> {
-        // The link closes its connection when it is dropped.
-        Ok(())
-    }
-
     fn close_checked(mut self: Box<Self>) -> Result<()> {
-        self.link.close_checked()?;
-        self.close()
+        // The link closes its connection when it is dropped.
+        self.link.close_checked()
     }
 }
 

@@ -3,11 +3,8 @@
 use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
-use crate::client;
+use crate::prelude::*;
 use crate::wire::{Place, tls};
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result};
 use std::path::PathBuf;
 
 /// Everything that a connection needs. Its `Debug` holds no password.
@@ -39,14 +36,13 @@ impl Config {
         file: &OptionFile,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
-        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url, false)?;
-        let wrapped = client::is_wrapped(url)?;
+        let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let engine = url.option("engine").map(ToOwned::to_owned);
         if let Some(name) = &engine
             && (name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
         {
-            return Err(usage(format!("engine={name} is no name of a storage engine")));
+            return Err(url.wrong(format!("engine={name} is no name of a storage engine")));
         }
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
@@ -54,7 +50,7 @@ impl Config {
             .clone()
             .or_else(|| file.get("user"))
             .or_else(account)
-            .ok_or_else(|| usage("no user is named".to_owned()).hint("mysql://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no user is named").hint("mysql://user@host/database"))?;
         let password = url
             .password
             .clone()
@@ -64,7 +60,7 @@ impl Config {
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| file.get("database"))
-            .ok_or_else(|| usage("no database is named".to_owned()).hint("mysql://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no database is named").hint("mysql://user@host/database"))?;
         let place = place(url, file)?;
         tls.check(&place, url)?;
         Ok(Self { place, user, password, database, tls, wrapped, charset, engine })

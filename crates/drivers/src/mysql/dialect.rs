@@ -2,10 +2,9 @@
 
 use super::engine::StorageEngine;
 use super::literals::LITERALS;
+use crate::prelude::*;
 use crate::sql::{Dialect, Placeholder};
 use crate::wire::link::{Query, rows};
-use kurabe_core::Result;
-use kurabe_core::collection::{Collection, FieldType};
 use std::borrow::Cow;
 
 /// Characters of the longest `varchar`: a row's columns share 65,535 bytes, and a character may take 4.

@@ -2,11 +2,10 @@
 
 use super::config::Config;
 use super::engine::{self, StorageEngine};
+use crate::prelude::*;
 use crate::told::{Told, listed};
 use crate::wire::link::{Query, rows};
-use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
-use kurabe_core::facts::Setting;
-use kurabe_core::{Error, Result};
+use kurabe_core::durability::ABOUT_A_SECOND;
 use std::time::Duration;
 
 /// What makes InnoDB's class. Of these lists, products and versions have some each.
@@ -271,9 +270,8 @@ mod tests {
     use DurabilityClass::{Memory, OsCache, PeriodicSync, Replicated, Synced};
 
     fn server(settings: &[(&str, &str)]) -> Durability {
-        let found = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let engines: Vec<_> = ["InnoDB", "MyISAM", "MEMORY"].map(StorageEngine::named).into();
-        Durability { engine: engines[0].clone(), engines, found }
+        Durability { engine: engines[0].clone(), engines, found: settings.into() }
     }
 
     fn class(engine: &str, settings: &[(&str, &str)]) -> DurabilityClass {

@@ -1,11 +1,8 @@
 //! The storage engine of our tables: what it can do, and which one it is.
 
 use super::dialect::column_type;
+use crate::prelude::*;
 use crate::wire::link::{Query, rows};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Support;
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// A storage engine, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]

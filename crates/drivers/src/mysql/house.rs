@@ -1,9 +1,8 @@
 //! Housekeeping on MySQL and MariaDB.
 
+use crate::prelude::*;
 use crate::sql::{Dialect, SqlHouse, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -1,11 +1,9 @@
 //! Values in the text of a statement, and fields that come as text (MySQL manual, "Literal Values").
 
 use super::datetime::DateTime;
+use crate::prelude::*;
 use crate::sql::{Literals, Read, digits, quoted, quoted_hex, read_int};
 use crate::wire::malformed;
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, Result};
 use std::fmt::Write as _;
 
 pub(super) const LITERALS: Literals = Literals {

@@ -19,6 +19,7 @@ mod wrapped;
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query, Supports};
@@ -26,14 +27,6 @@ use crate::wire::tls;
 use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
 use lean::Lean;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -46,14 +39,14 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "relational server; InnoDB tables unless engine= says otherwise",
     url: "mysql://[user[:password]@][host][:port]/database",
     options: &[
-        OptionInfo { name: "socket", help: "path of the server's Unix socket, instead of TCP" },
+        OptionInfo::new("socket", "path of the server's Unix socket, instead of TCP"),
         tls::OPTION,
         tls::CA,
-        OptionInfo {
-            name: "engine",
-            help: "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
-        },
-        OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the mysql crate" },
+        OptionInfo::new(
+            "engine",
+            "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
+        ),
+        OptionInfo::new("client", "lean (default): Kurabe's own; driver: the mysql crate"),
         charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),

@@ -3,13 +3,11 @@
 use super::config::Config;
 use super::datetime::DateTime;
 use super::errors;
+use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use mysql::consts::CapabilityFlags;
 use mysql::error::tls::TlsError;
 use mysql::prelude::{Protocol, Queryable as _};

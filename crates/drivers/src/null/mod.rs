@@ -10,14 +10,7 @@ mod table;
 
 use crate::info::DriverInfo;
 use crate::ours::{self, Owned, Words};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use table::{Table, read, write};
@@ -77,20 +70,7 @@ impl Driver for Null {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match operation {
-            Operation::Page { .. } => Support::No("null: has no pages".to_owned()),
-            Operation::Raw { .. } => {
-                Support::No("null: has no SQL for the statements of a workload".to_owned())
-            }
-            other
-                if other
-                    .collection()
-                    .is_some_and(|collection| !Collection::name_is_ours(&collection.name)) =>
-            {
-                Support::No("null: has no tables but those that a run makes".to_owned())
-            }
-            _ => Support::Native,
-        }
+        supports(operation)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -103,6 +83,18 @@ impl Driver for Null {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         Ok(Box::new(Owned(House { store: Arc::clone(&self.0), holds_claim: false })))
+    }
+}
+
+/// Which operations there are.
+fn supports(operation: &Operation) -> Support {
+    match operation {
+        Operation::Page { .. } => Support::no("null: has no pages"),
+        Operation::Raw { .. } => Support::no("null: has no SQL for the statements of a workload"),
+        other if other.collection().is_some_and(|of| !Collection::name_is_ours(&of.name)) => {
+            Support::no("null: has no tables but those that a run makes")
+        }
+        _ => Support::Native,
     }
 }
 

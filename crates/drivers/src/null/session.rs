@@ -1,13 +1,10 @@
 //! A session of `null:`: each operation done on the spot.
 
-use super::Store;
 use super::row::{self, Row};
 use super::table::{Table, Undo, View};
+use super::{Store, supports};
+use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 pub(super) struct NullSession {
@@ -39,12 +36,8 @@ impl NullSession {
 
 impl Session for NullSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        match operation {
-            Operation::Page { .. } => return Err(Error::unsupported("null: has no pages")),
-            Operation::Raw { .. } => {
-                return Err(Error::unsupported("null: has no SQL for the statements of a workload"));
-            }
-            _ => {}
+        if let Support::No(reason) = supports(operation) {
+            return Err(Error::unsupported(reason));
         }
         let table = operation.collection().map(|c| self.store.table(&c.name)).transpose()?;
         if let (Some(table), Some(collection)) = (&table, operation.collection())
@@ -95,10 +88,6 @@ impl Session for NullSession {
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -2,11 +2,9 @@
 
 use super::hash::hash;
 use super::row::{self, Row};
+use crate::prelude::*;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use kurabe_core::collection::Collection;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -198,9 +196,7 @@ impl Table {
         } else {
             let mut rows: Vec<&Row> = found.map(|(_, row)| row).collect();
             rows.sort_unstable_by_key(|row| row::parts(row).0);
-            for row in rows {
-                self.push_row(out, row, fields);
-            }
+            rows.iter().for_each(|row| self.push_row(out, row, fields));
         }
         Ok(())
     }
@@ -238,9 +234,7 @@ impl Table {
             let mut rows: Vec<(Option<Vec<u8>>, &Row)> =
                 found.map(|(_, row)| (self.entry(row, &[by]), row)).collect();
             rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
-            for (_, row) in &rows {
-                self.push_row(out, row, fields);
-            }
+            rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
         }
         Ok(())
     }
@@ -267,9 +261,7 @@ impl Table {
         }
         rows.retain(|(entry, _)| (from..to).contains(&entry.as_slice()));
         rows.sort_unstable();
-        for (_, row) in &rows {
-            self.push_row(out, row, fields);
-        }
+        rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
         Ok(())
     }
 

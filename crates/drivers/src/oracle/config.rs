@@ -1,9 +1,8 @@
 //! How an Oracle database is reached, and as whom: from the URL and the environment.
 
+use crate::prelude::*;
 use crate::wire::tls::install_provider;
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result, units};
+use kurabe_core::units;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -55,44 +54,31 @@ impl Config {
     }
 
     pub(crate) fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let user = url
             .user
             .clone()
-            .ok_or_else(|| usage("no user is named".to_owned()).hint("oracle://user@host/service"))?;
+            .ok_or_else(|| url.wrong("no user is named").hint("oracle://user@host/service"))?;
         let password = url
             .password
             .clone()
             .filter(|password| !password.expose().is_empty())
             .or_else(|| variable(PASSWORD).map(Secret::new))
             .ok_or_else(|| {
-                usage("no password is given".to_owned())
-                    .hint(format!("set {PASSWORD}, or put it into the URL"))
+                url.wrong("no password is given").hint(format!("set {PASSWORD}, or put it into the URL"))
             })?;
         let tls = match url.option("tls").unwrap_or("off") {
             "off" => false,
             "verify" => true,
             "require" => {
-                return Err(usage(
-                    "tls=require is not to be had: the crate checks every certificate".to_owned(),
-                )
-                .hint("use tls=verify, and wallet= for an authority that is not public"));
+                return Err(url
+                    .wrong("tls=require is not to be had: the crate checks every certificate")
+                    .hint("use tls=verify, and wallet= for an authority that is not public"));
             }
-            other => return Err(usage(format!("tls={other} is unknown")).hint("off or verify")),
+            other => return Err(url.wrong(format!("tls={other} is unknown")).hint("off or verify")),
         };
-        let lob = match url.option("lob").unwrap_or("in-row") {
-            "in-row" => Lob::InRow,
-            "out-of-row" => Lob::OutOfRow,
-            "locator" => Lob::Locator,
-            other => {
-                return Err(usage(format!("lob={other} is unknown")).hint("in-row, out-of-row or locator"));
-            }
-        };
-        let text_as_clob = match url.option("text").unwrap_or("varchar2") {
-            "varchar2" => false,
-            "clob" => true,
-            other => return Err(usage(format!("text={other} is unknown")).hint("varchar2 or clob")),
-        };
+        let lobs = [("in-row", Lob::InRow), ("out-of-row", Lob::OutOfRow), ("locator", Lob::Locator)];
+        let lob = url.choice("lob", &lobs)?;
+        let text_as_clob = url.choice("text", &[("varchar2", false), ("clob", true)])?;
         let number = |name: &str, default: u32| -> Result<u32> {
             let Some(text) = url.option(name) else { return Ok(default) };
             let count =
@@ -100,11 +86,11 @@ impl Config {
             u32::try_from(count)
                 .ok()
                 .filter(|count| *count <= 1_000_000)
-                .ok_or_else(|| usage(format!("{name}={text} is more than a million")))
+                .ok_or_else(|| url.wrong(format!("{name}={text} is more than a million")))
         };
         let fetch_size = number("fetch_size", 100)?;
         if fetch_size == 0 {
-            return Err(usage("fetch_size=0 would fetch nothing".to_owned()));
+            return Err(url.wrong("fetch_size=0 would fetch nothing"));
         }
         let (connect_string, place) = connect_string(url, tls)?;
         Ok(Self {
@@ -147,15 +133,17 @@ impl Config {
 
 /// The connect string for the crate, and the place for people.
 fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
-    let usage = |what: &str| Error::usage(format!("{}: {what}", url.scheme));
     let service = Some(url.path.as_str()).filter(|path| !path.is_empty());
     if let Some(descriptor) = url.option("descriptor") {
         if url.host.is_some() || url.port.is_some() || service.is_some() || url.option("sid").is_some() {
-            return Err(usage("descriptor= says where the database is; host, port, service and sid= do too")
+            return Err(url
+                .wrong("descriptor= says where the database is; host, port, service and sid= do too")
                 .hint("oracle://user@?descriptor=…"));
         }
         if tls || url.option("server").is_some() {
-            return Err(usage("tls= and server= do not go with descriptor=").hint("say it in the descriptor"));
+            return Err(url
+                .wrong("tls= and server= do not go with descriptor=")
+                .hint("say it in the descriptor"));
         }
         return Ok((descriptor.to_owned(), format!("'{descriptor}'")));
     }
@@ -164,22 +152,26 @@ fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
     let (name, value) = match (service, url.option("sid")) {
         (Some(service), None) => ("SERVICE_NAME", service),
         (None, Some(sid)) => ("SID", sid),
-        (Some(_), Some(_)) => return Err(usage("a service and sid= are both given").hint("leave one out")),
+        (Some(_), Some(_)) => {
+            return Err(url.wrong("a service and sid= are both given").hint("leave one out"));
+        }
         (None, None) => {
-            return Err(usage("no service is named").hint("oracle://user@host/service, or ?sid=SID"));
+            return Err(url.wrong("no service is named").hint("oracle://user@host/service, or ?sid=SID"));
         }
     };
     let server = match url.option("server") {
         None => String::new(),
         Some(server @ ("dedicated" | "shared" | "pooled")) => format!("(SERVER={server})"),
-        Some(_) => return Err(usage("server= is unknown").hint("dedicated, shared or pooled")),
+        Some(_) => return Err(url.wrong("server= is unknown").hint("dedicated, shared or pooled")),
     };
     for text in [host, value] {
         // What would end the value, or begin another, in the descriptor.
         if text.is_empty()
             || text.chars().any(|c| c.is_whitespace() || c.is_control() || "()='\"\\#".contains(c))
         {
-            return Err(usage("the host, the service or the SID holds a character that a descriptor cannot"));
+            return Err(
+                url.wrong("the host, the service or the SID holds a character that a descriptor cannot")
+            );
         }
     }
     let protocol = if tls { "tcps" } else { "tcp" };

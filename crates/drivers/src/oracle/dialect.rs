@@ -2,9 +2,8 @@
 
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
+use crate::prelude::*;
 use crate::sql::{Dialect, OwnStatements, Placeholder};
-use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
 /// Bytes of the longest `VARCHAR2` with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").

@@ -2,10 +2,8 @@
 
 use super::config::{Config, Lob};
 use super::link::{CLIENT, Link};
+use crate::prelude::*;
 use crate::told::{Told, listed};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
-use kurabe_core::{ErrorKind, Result};
 
 /// What makes the durability class, in V$PARAMETER. The values are the session's.
 const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
@@ -214,8 +212,7 @@ mod tests {
     use super::*;
 
     fn class(asked: Option<bool>, settings: &[(&str, &'static str)], level: &str) -> DurabilityClass {
-        let told = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        durability(asked, &told, level, &mut Vec::new())
+        durability(asked, &settings.into(), level, &mut Vec::new())
     }
 
     #[test]

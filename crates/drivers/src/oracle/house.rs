@@ -8,10 +8,9 @@ use super::config::Config;
 use super::dialect::dialect;
 use super::errors::{BUSY, DUPLICATE, NAME_TAKEN};
 use super::link::Link;
+use crate::prelude::*;
 use crate::sql::{self, Dialect, MARKER, SqlHouse};
 use crate::wire::link::try_lock;
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// A connection that keeps house.
 pub(crate) struct OracleHouse {

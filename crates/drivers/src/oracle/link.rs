@@ -8,9 +8,7 @@ use super::config::{Config, Lob};
 use super::errors;
 use super::guard::{contain, discard, within};
 use super::values::{self, Bind};
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use oracledb::{BindParameters, Connection, Row, Statement, ToDbValue};
 use std::time::Duration;
 

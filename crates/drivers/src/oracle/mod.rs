@@ -19,14 +19,8 @@ mod values;
 
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use config::Config;
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -38,25 +32,22 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "relational server; not yet verified against one",
     url: "oracle://user[:password]@host[:port]/service",
     options: &[
-        OptionInfo { name: "sid", help: "the instance's SID, instead of a service name" },
-        OptionInfo {
-            name: "descriptor",
-            help: "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
-        },
-        OptionInfo { name: "server", help: "dedicated, shared or pooled; default: what the listener gives" },
-        OptionInfo { name: "tls", help: "off (default), verify (TCPS; the certificate is always checked)" },
-        OptionInfo {
-            name: "wallet",
-            help: "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD",
-        },
-        OptionInfo { name: "statement_cache", help: "statements that a connection keeps open (default 20)" },
-        OptionInfo { name: "prefetch", help: "rows that come with a query's first answer (default 100)" },
-        OptionInfo { name: "fetch_size", help: "rows of each further answer (default 100)" },
-        OptionInfo {
-            name: "lob",
-            help: "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
-        },
-        OptionInfo { name: "text", help: "varchar2 (default) or clob: where text of up to 4,000 bytes goes" },
+        OptionInfo::new("sid", "the instance's SID, instead of a service name"),
+        OptionInfo::new(
+            "descriptor",
+            "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
+        ),
+        OptionInfo::new("server", "dedicated, shared or pooled; default: what the listener gives"),
+        OptionInfo::new("tls", "off (default), verify (TCPS; the certificate is always checked)"),
+        OptionInfo::new("wallet", "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD"),
+        OptionInfo::new("statement_cache", "statements that a connection keeps open (default 20)"),
+        OptionInfo::new("prefetch", "rows that come with a query's first answer (default 100)"),
+        OptionInfo::new("fetch_size", "rows of each further answer (default 100)"),
+        OptionInfo::new(
+            "lob",
+            "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
+        ),
+        OptionInfo::new("text", "varchar2 (default) or clob: where text of up to 4,000 bytes goes"),
     ],
     // Read in public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
     benchmark_clause: Some(BenchmarkClause {

@@ -1,10 +1,9 @@
 //! What an operation becomes on Oracle: which statements, with which parameters, committed by whom.
 
 use super::dialect;
+use crate::prelude::*;
 use crate::sql::Template;
 use crate::sql::{self, Dialect, Shape};
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, Result};
 
 /// Why a user's own statements are not sent: the types of their parameters and columns are to be declared to this server,
 /// and without one nothing of it could be tried.

@@ -7,12 +7,9 @@ use super::errors;
 use super::link::Link;
 use super::plan::{LiteralPlan, Plan, Steps, literal_plan, plan};
 use super::values::Bind;
+use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::Dialect;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{ErrorKind, Result};
 use std::sync::Arc;
 
 /// An open session.

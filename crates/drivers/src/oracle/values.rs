@@ -6,9 +6,7 @@
 
 use super::errors;
 use crate::mysql::datetime::DateTime;
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
 

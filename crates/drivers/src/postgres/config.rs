@@ -3,11 +3,8 @@
 use super::passfile;
 use crate::account;
 use crate::charset::Charset;
-use crate::client;
+use crate::prelude::*;
 use crate::wire::{Place, tls};
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Everything that a connection needs. Its `Debug` holds no password.
@@ -46,22 +43,21 @@ impl Config {
         variable: &dyn Fn(&str) -> Option<String>,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
-        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let tls = tls::Mode::from_url(url, false)?;
-        let wrapped = client::is_wrapped(url)?;
+        let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
             .user
             .clone()
             .or_else(|| variable("PGUSER"))
             .or_else(account)
-            .ok_or_else(|| usage("no user is named".to_owned()).hint("postgres://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no user is named").hint("postgres://user@host/database"))?;
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| variable("PGDATABASE"))
             .unwrap_or_else(|| user.clone());
         if [&user, &database].into_iter().any(|text| text.contains('\0')) {
-            return Err(usage("a name holds a zero byte".to_owned()));
+            return Err(url.wrong("a name holds a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
         let place = place(url, variable)?;
@@ -97,7 +93,7 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
         .unwrap_or_else(|| "localhost".to_owned());
     if !host.starts_with('/') {
         if url.option("socket").is_some() {
-            return Err(Error::usage(format!("{}: socket= takes an absolute path", url.scheme)));
+            return Err(url.wrong("socket= takes an absolute path"));
         }
         return Ok(Place::Tcp { host, port });
     }

@@ -2,10 +2,9 @@
 
 use super::dialect::dialect;
 use super::durability::Durability;
+use crate::prelude::*;
 use crate::told::{Told, listed};
 use crate::wire::link::{Query, rows, value};
-use kurabe_core::Result;
-use kurabe_core::facts::{Limit, Limits, ServerFacts};
 
 /// What decides figures beside the durability class.
 const OTHERS: &[&str] = &[

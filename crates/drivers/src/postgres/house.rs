@@ -1,9 +1,8 @@
 //! Housekeeping on PostgreSQL.
 
+use crate::prelude::*;
 use crate::sql::{Dialect, SqlHouse, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// The advisory lock's key: "kurabe" in ASCII. Such locks are of one database, and end with their connection.

@@ -2,11 +2,9 @@
 //! Types"; "Binary Data Types").
 
 use crate::mysql::datetime::DateTime;
+use crate::prelude::*;
 use crate::sql::{Literals, Read, digits, hex, quoted, read_int};
 use crate::wire::{malformed, unhex};
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 
 pub(super) const LITERALS: Literals = Literals {

@@ -71,7 +71,9 @@ impl PostgresWitness {
         let found = match rows(&mut self.link, sql) {
             Err(error) if error.server_code().is_some() => {
                 let why = error.to_string();
-                counters.iter().for_each(|(what, ..)| reading.refuse(what.word(), &*why));
+                for (what, ..) in counters {
+                    reading.refuse(what.word(), &*why);
+                }
                 return Ok(());
             }
             found => found?,

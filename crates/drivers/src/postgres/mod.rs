@@ -18,18 +18,11 @@ mod wrapped_tls;
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
 use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
@@ -41,14 +34,11 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "relational server",
     url: "postgres://[user[:password]@][host][:port][/database]",
     options: &[
-        OptionInfo {
-            name: "socket",
-            help: "the server's Unix socket or the folder it is in, instead of TCP",
-        },
-        OptionInfo { name: "host", help: "as libpq has it: a host, or the folder of the Unix socket" },
+        OptionInfo::new("socket", "the server's Unix socket or the folder it is in, instead of TCP"),
+        OptionInfo::new("host", "as libpq has it: a host, or the folder of the Unix socket"),
         tls::OPTION,
         tls::CA,
-        OptionInfo { name: "client", help: "lean (default): Kurabe's own; driver: the postgres crate" },
+        OptionInfo::new("client", "lean (default): Kurabe's own; driver: the postgres crate"),
         charset::OPTION,
     ],
     benchmark_clause: None,

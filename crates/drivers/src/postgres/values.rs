@@ -1,8 +1,7 @@
 //! Binary values of the few types that Kurabe's tables have, by type number (`pg_type.dat`).
 
+use crate::prelude::*;
 use crate::wire::malformed;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
 const EPOCH: i64 = 946_684_800_000_000;

@@ -2,10 +2,8 @@
 
 use super::plan::{Column, Plan, Verb};
 use super::protocol::{Client, Head, number, unexpected};
+use crate::prelude::*;
 use crate::wire::Peer;
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::ops::Range;
 
 /// Where the rows of a hash are kept until they are in order. Redis gives them in any order, so that the client sorts

@@ -1,9 +1,7 @@
 //! What a target's URL says: where the server is, who asks, which database, how long a row lives.
 
+use crate::prelude::*;
 use crate::wire::{Place, tls};
-use kurabe_core::secret::Secret;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result};
 
 const PORT: u16 = 6379;
 
@@ -31,7 +29,6 @@ impl Config {
     }
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        let usage = |what: String| Error::usage(format!("{}: {what}", url.scheme));
         let secure = matches!(url.scheme.as_str(), "rediss" | "valkeys");
         let tls = tls::Mode::from_url(url, secure)?;
         let place = Place::from_url(url, PORT);
@@ -39,20 +36,21 @@ impl Config {
         let database = match url.path.as_str() {
             "" => 0,
             path => path.parse().map_err(|_| {
-                usage("databases have numbers, and what stands behind the host is none".to_owned())
+                url.wrong("databases have numbers, and what stands behind the host is none")
                     .hint(format!("write {}://host:port/0", url.scheme))
             })?,
         };
         let ttl = url.option("ttl").map(|text| match text.parse() {
             Ok(seconds) if (1..=LONGEST).contains(&seconds) => Ok(seconds),
-            _ => Err(usage(format!("ttl={text} is no number of seconds from 1 to {LONGEST}"))),
+            _ => Err(url.wrong(format!("ttl={text} is no number of seconds from 1 to {LONGEST}"))),
         });
         let named = |name: &str| variable(name).map(Secret::new);
         let password =
             url.password.clone().or_else(|| named("REDISCLI_AUTH")).or_else(|| named("VALKEYCLI_AUTH"));
         let password = password.filter(|password| !password.expose().is_empty());
         if url.user.is_some() && password.is_none() {
-            return Err(usage("a user is named without a password".to_owned())
+            return Err(url
+                .wrong("a user is named without a password")
                 .hint("give it in the URL or in REDISCLI_AUTH"));
         }
         Ok(Self { place, user: url.user.clone(), password, database, ttl: ttl.transpose()?, tls })

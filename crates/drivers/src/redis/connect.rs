@@ -3,10 +3,9 @@
 use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
+use crate::prelude::*;
 use crate::told::Told;
 use crate::wire::{Laps, Peer, Stream};
-use kurabe_core::driver::{ConnectOptions, ConnectTimes};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// What a server says of itself in its answer to `HELLO`.
 pub(super) type Greeting = Told;

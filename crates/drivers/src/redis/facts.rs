@@ -3,11 +3,9 @@
 use super::connect::{Greeting, lines};
 use super::protocol::Client;
 use crate::packed::PACKING;
+use crate::prelude::*;
 use crate::told::Told;
 use crate::wire::Stream;
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
-use kurabe_core::{Error, Result};
 
 /// What decides how long a write lives, and what else decides figures.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
 
     fn config(pairs: &[(&str, &str)]) -> Told {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs.into()
     }
 
     #[test]

@@ -52,9 +52,8 @@ mod tests {
     use super::*;
 
     fn read(info: &[(&str, &str)]) -> Reading {
-        let info = info.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let mut reading = Reading::default();
-        counts(&info, &mut reading);
+        counts(&info.into(), &mut reading);
         reading
     }
 

@@ -27,15 +27,9 @@ mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use config::Config;
 use house::{Collections, RedisHouse};
-use kurabe_core::Result;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::facts::ServerFacts;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
 use std::sync::Arc;
 
 /// What the registry knows of it.
@@ -45,10 +39,10 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "values and hashes by key, in the server's memory, on disk as it is set",
     url: "redis://[user[:password]@]host[:port][/database]",
     options: &[
-        OptionInfo { name: "socket", help: "the server's Unix socket, instead of host and port" },
-        OptionInfo { name: "ttl", help: "seconds that a row lives after it was written; none: for ever" },
-        OptionInfo { name: "tls", help: "off (default; rediss: verify), require or verify" },
-        OptionInfo { name: "ca", help: "file of the authorities for tls=verify (PEM); none: Mozilla's list" },
+        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
+        OptionInfo::new("ttl", "seconds that a row lives after it was written; none: for ever"),
+        OptionInfo::new("tls", "off (default; rediss: verify), require or verify"),
+        OptionInfo::new("ca", "file of the authorities for tls=verify (PEM); none: Mozilla's list"),
     ],
     benchmark_clause: None,
     statements: None,

@@ -3,8 +3,7 @@
 
 use super::protocol::{push_count, push_word};
 use super::value::Form;
-use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::operation::Operation;
+use crate::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

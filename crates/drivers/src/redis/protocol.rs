@@ -2,9 +2,8 @@
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use super::errors;
+use crate::prelude::*;
 use crate::wire::{Peer, Wire, malformed, push_number};
-use kurabe_core::driver::ConnectTimes;
-use kurabe_core::{Error, Result};
 
 /// The longest line: errors are the longest there are, and stay far below.
 const LINE: usize = 4_096;

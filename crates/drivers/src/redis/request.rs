@@ -7,9 +7,8 @@ use super::plan::{Plan, Verb};
 use super::protocol::{push_count, push_length, push_word};
 use super::script;
 use super::value::{Form, push_signed};
+use crate::prelude::*;
 use crate::wire::{Outbox, Peer, percent, push_number};
-use kurabe_core::value::Value;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::ops::Range;
 
 /// The keys of a request's rows, and what names each within its hash.

@@ -6,13 +6,10 @@ use super::house::Collections;
 use super::plan::{Plan, unsupported};
 use super::protocol::Client;
 use super::request::Keys;
+use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use crate::wire::{Outbox, Peer};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{CacheCounters, ConnectTimes, Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -99,12 +96,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         self.slots.remove(&prepared).map(drop)
     }
 
-    /// The server needs no goodbye: `QUIT` is deprecated, and the end of the connection says the same.
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-
-    /// `QUIT` all the same: what comes before its answer, and after it, was not asked for.
+    /// A server needs no goodbye as a rule, and `QUIT` is deprecated. Here it is sent all the same: what comes before its answer, and after it, was not asked for.
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.work.client.quit_checked()
     }

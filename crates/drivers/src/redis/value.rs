@@ -7,10 +7,8 @@
 //! **Several** are packed one after the other.
 
 use crate::packed::{self, LONGEST, Source, bytes_of};
+use crate::prelude::*;
 use crate::wire::{Outbox, Peer, push_number};
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// What stands for no value, and before bytes that begin with it.
 const NONE: &[u8; 8] = b"\0kurabe\0";

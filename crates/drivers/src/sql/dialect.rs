@@ -1,8 +1,7 @@
 //! What differs between SQL engines in the few statements that Kurabe needs, as data.
 
 use super::literal::Literals;
-use kurabe_core::Result;
-use kurabe_core::collection::{Collection, FieldType};
+use crate::prelude::*;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -7,11 +7,8 @@
 use super::dialect::{Dialect, GAP, Placeholder};
 use super::shape::{Shape, shape};
 use super::statement;
+use crate::prelude::*;
 use crate::wire;
-use kurabe_core::collection::FieldType;
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 
 /// Reads a field that came as text and appends it to the reply's row.

@@ -1,10 +1,8 @@
 //! A user's own statements in an engine's words.
 
 use super::dialect::Dialect;
-use kurabe_core::driver::Support;
-use kurabe_core::operation::Operation;
+use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement};
-use kurabe_core::{Error, Result};
 
 /// The words by which statements may name an engine: the first ones of all dialects.
 pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle"];

@@ -1,9 +1,6 @@
 //! The types of what goes into an operation and of what comes back.
 
-use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
-
+use crate::prelude::*;
 /// The types of an operation's parameters and of the fields of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {

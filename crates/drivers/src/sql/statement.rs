@@ -1,9 +1,8 @@
 //! The SQL text of every operation, and of making, emptying and removing a collection's table.
 
 use super::dialect::Dialect;
-use kurabe_core::collection::{Collection, Field};
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
+use kurabe_core::collection::Field;
 
 /// The statement that an operation is in this dialect. Its parameters are the operation's, in the same order.
 ///

@@ -2,8 +2,7 @@
 
 use super::error::explain;
 use super::temporary::Temporary;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::fs;
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};

@@ -15,18 +15,11 @@ mod temporary;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ours::Owned;
+use crate::prelude::*;
 use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
 use error::explain;
 use file::Place;
-use kurabe_core::collection::FieldType;
-use kurabe_core::driver::{Capabilities, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
-use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::witness::Witness;
-use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
@@ -45,22 +38,16 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "embedded, in this process; needs no server",
     url: "sqlite:[path]",
     options: &[
-        OptionInfo {
-            name: "journal_mode",
-            help: "delete, truncate, persist, memory, wal or off (default wal)",
-        },
-        OptionInfo { name: "synchronous", help: "off, normal, full or extra (default full)" },
-        OptionInfo {
-            name: "cache_size",
-            help: "page cache of each connection, as a size (2m) or as SQLite's own number",
-        },
-        OptionInfo { name: "busy_timeout", help: "how long a write waits for another's (default 5s)" },
-        OptionInfo { name: "mmap_size", help: "how much of the file is read by memory mapping (default 0)" },
-        OptionInfo { name: "page_size", help: "bytes of a page, for a new file (default 4096)" },
-        OptionInfo {
-            name: "wal_autocheckpoint",
-            help: "pages of WAL after which it is written back (default 1000)",
-        },
+        OptionInfo::new("journal_mode", "delete, truncate, persist, memory, wal or off (default wal)"),
+        OptionInfo::new("synchronous", "off, normal, full or extra (default full)"),
+        OptionInfo::new(
+            "cache_size",
+            "page cache of each connection, as a size (2m) or as SQLite's own number",
+        ),
+        OptionInfo::new("busy_timeout", "how long a write waits for another's (default 5s)"),
+        OptionInfo::new("mmap_size", "how much of the file is read by memory mapping (default 0)"),
+        OptionInfo::new("page_size", "bytes of a page, for a new file (default 4096)"),
+        OptionInfo::new("wal_autocheckpoint", "pages of WAL after which it is written back (default 1000)"),
     ],
     benchmark_clause: None,
     statements: None,

@@ -7,13 +7,9 @@
 
 use super::DIALECT;
 use super::error::explain;
+use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
-use kurabe_core::collection::FieldType;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row};
 use std::fmt::Write as _;

@@ -2,10 +2,8 @@
 
 use super::bad_value;
 use super::error::explain;
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::Setting;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, Result, units};
+use crate::prelude::*;
+use kurabe_core::units;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::time::Duration;

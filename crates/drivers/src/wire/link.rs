@@ -1,11 +1,8 @@
 //! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
 
+use crate::prelude::*;
 use crate::slots::{Known, Slots};
 use crate::sql::{self, Dialect, Read, Template, read_rows};
-use kurabe_core::driver::{ConnectTimes, Prepared, Session, Support};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 

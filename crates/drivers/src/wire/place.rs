@@ -1,9 +1,7 @@
 //! Where a server listens.
 
 use crate::cancel;
-use kurabe_core::observation::Endpoint;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind};
+use crate::prelude::*;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

@@ -2,8 +2,7 @@
 
 use super::socket::{End, Socket};
 use super::{MOST, Peer, Place, lost, tls};
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, IoSlice, Read, Write};
 

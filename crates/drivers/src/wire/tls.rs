@@ -4,8 +4,7 @@
 
 use super::Place;
 use crate::info::OptionInfo;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -18,13 +17,11 @@ use std::sync::Arc;
 
 /// The option that asks for it, of engines that are plain unless it does.
 pub(crate) const OPTION: OptionInfo =
-    OptionInfo { name: "tls", help: "off (default), require (encrypted), verify (certificate checked too)" };
+    OptionInfo::new("tls", "off (default), require (encrypted), verify (certificate checked too)");
 
 /// The option that names whom to trust.
-pub(crate) const CA: OptionInfo = OptionInfo {
-    name: "ca",
-    help: "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list",
-};
+pub(crate) const CA: OptionInfo =
+    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
 
 /// What the URL says of TLS.
 #[derive(Clone)]
@@ -62,8 +59,7 @@ impl Mode {
         let mode = url.option("tls").unwrap_or(if secure || ca.is_some() { "verify" } else { "off" });
         match mode {
             "off" | "require" if ca.is_some() => {
-                Err(Error::usage(format!("{}: ca= does not go with tls={mode}", url.scheme))
-                    .hint("use tls=verify"))
+                Err(url.wrong(format!("ca= does not go with tls={mode}")).hint("use tls=verify"))
             }
             "off" => Ok(Self::Off),
             "require" => Ok(Self::Require(Arc::new(config(Arc::new(Anyone::new()))?))),
@@ -74,8 +70,7 @@ impl Mode {
                     .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))?;
                 Ok(Self::Verify { ca, config: Arc::new(config(verifier)?) })
             }
-            other => Err(Error::usage(format!("{}: tls={other} is unknown", url.scheme))
-                .hint("one of: off, require, verify")),
+            other => Err(url.wrong(format!("tls={other} is unknown")).hint("one of: off, require, verify")),
         }
     }
 
@@ -84,8 +79,7 @@ impl Mode {
         if self.is_off() || matches!(place, Place::Tcp { .. }) {
             return Ok(());
         }
-        Err(Error::usage(format!("{}: TLS is for TCP, and a Unix socket needs none", url.scheme))
-            .hint("leave tls= or socket= out"))
+        Err(url.wrong("TLS is for TCP, and a Unix socket needs none").hint("leave tls= or socket= out"))
     }
 
     pub(crate) fn is_off(&self) -> bool {

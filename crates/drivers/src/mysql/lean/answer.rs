@@ -4,9 +4,8 @@ use super::Outcome;
 use super::packets::{MOST, Packets, length_encoded};
 use crate::mysql::datetime::DateTime;
 use crate::mysql::errors;
+use crate::prelude::*;
 use crate::wire::{Peer, malformed};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, Result};
 
 /// What both sides agreed on that decides how answers look.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,9 +2,8 @@
 
 use super::packets::{length_width, push_length};
 use crate::mysql::datetime::DateTime;
+use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
-use kurabe_core::Result;
-use kurabe_core::value::Value;
 
 /// Command, statement (4), flags, iterations (4).
 const HEAD: usize = 10;

@@ -6,10 +6,8 @@ use super::packets::{Packets, push_length};
 use super::{COM_QUERY, Lean, push_header};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
+use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
-use kurabe_core::driver::{ConnectOptions, ConnectTimes};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 

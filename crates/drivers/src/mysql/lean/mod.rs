@@ -12,13 +12,11 @@ mod packets;
 #[cfg(test)]
 mod tests;
 
+use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind};
-use kurabe_core::driver::ConnectTimes;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,9 +3,8 @@
 use super::Outcome;
 use crate::postgres::errors;
 use crate::postgres::values::Form;
+use crate::prelude::*;
 use crate::wire::{Peer, Wire, malformed};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, Result};
 
 /// The longest message other than a row that is believed: the description of 65,535 columns with long names is shorter.
 const LONGEST: usize = 16 * 1024 * 1024;

@@ -10,13 +10,11 @@ mod startup;
 mod tests;
 
 use super::values::Form;
+use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, Wire};
 use answer::{Announced, Rows};
-use kurabe_core::driver::ConnectTimes;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// For the facts.
 pub(crate) const CLIENT: &str = "Kurabe's lean client";

@@ -1,9 +1,8 @@
 //! What the client sends.
 
 use crate::postgres::values::{Encoded, Form};
+use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
-use kurabe_core::value::Value;
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// The longest message that the server takes (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;

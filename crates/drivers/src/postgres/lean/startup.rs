@@ -4,10 +4,8 @@ use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
 use crate::postgres::config::Config;
 use crate::postgres::wrapped::with_hint;
+use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
-use kurabe_core::driver::{ConnectOptions, ConnectTimes};
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
 /// Protocol 3.0.
