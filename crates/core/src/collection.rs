@@ -56,6 +56,21 @@ impl Collection {
         Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None }
     }
 
+    /// The fields that are not in the key.
+    pub fn rest(&self) -> Vec<usize> {
+        (0..self.fields.len()).filter(|field| !self.key.contains(field)).collect()
+    }
+
+    /// Whether a field is in the key or an index.
+    pub fn is_indexed(&self, field: usize) -> bool {
+        self.key.contains(&field) || self.indexes.iter().any(|index| index.contains(&field))
+    }
+
+    /// Whether these fields are some of [`Self::rest`], in its order.
+    pub fn in_rest(&self, fields: &[usize]) -> bool {
+        fields.is_sorted_by(|a, b| a < b) && !fields.iter().any(|field| self.key.contains(field))
+    }
+
     /// Whether the name is one that Kurabe gives: what a driver checks before it makes or removes anything.
     pub fn name_is_ours(name: &str) -> bool {
         name.len() <= 60

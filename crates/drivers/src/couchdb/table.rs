@@ -24,7 +24,7 @@ impl Table {
     pub(super) fn new(collection: &Arc<Collection>, config: &Config) -> Self {
         Self {
             path: config.path(&collection.name),
-            rest: (0..collection.fields.len()).filter(|field| !collection.key.contains(field)).collect(),
+            rest: collection.rest(),
             collection: Arc::clone(collection),
         }
     }

@@ -14,12 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
     match operation {
         Operation::Ping | Operation::Insert { .. } | Operation::Put { .. } | Operation::Delete { .. } => None,
-        Operation::Get { collection, fields } => {
-            let in_order = fields.is_sorted_by(|a, b| a < b);
-            let stored = fields.iter().all(|field| !collection.key.contains(field));
-            (!in_order || !stored).then_some("memcached gives a value back as it was stored, without its key")
-        }
-        Operation::Update { collection, fields } => (*fields != rest(collection))
+        Operation::Get { collection, fields } => (!collection.in_rest(fields))
+            .then_some("memcached gives a value back as it was stored, without its key"),
+        Operation::Update { collection, fields } => (*fields != collection.rest())
             .then_some("memcached replaces a value as a whole: it cannot change some of a row's fields"),
         Operation::InsertMany { .. } => {
             Some("memcached has no request that stores several values, all or none")
@@ -33,11 +30,6 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::Count { .. } => Some("memcached cannot count or list its keys"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some("memcached has no transactions"),
     }
-}
-
-/// The fields that are not in the key.
-fn rest(collection: &Collection) -> Vec<usize> {
-    (0..collection.fields.len()).filter(|field| !collection.key.contains(field)).collect()
 }
 
 /// The most bytes of requests that are sent before an answer is read: no more than sockets hold.
@@ -99,7 +91,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         if let Some(collection) = operation.collection() {
             let found = self.generations.get(&collection.name, &mut self.client);
             slot.generation = self.client.wire.settle(found)?;
-            slot.rest = rest(collection);
+            slot.rest = collection.rest();
         }
         if let Operation::Get { fields, .. } = operation {
             slot.wanted = fields.iter().filter_map(|f| slot.rest.iter().position(|rest| rest == f)).collect();

@@ -70,8 +70,7 @@ pub(super) fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
 
 /// ` ON DUPLICATE KEY UPDATE …`, in the one form that both engines know.
 fn upsert(dialect: &Dialect, collection: &Collection) -> String {
-    let plain = |field: &usize| !collection.key.contains(field);
-    let mut fields: Vec<usize> = (0..collection.fields.len()).filter(plain).collect();
+    let mut fields = collection.rest();
     if fields.is_empty() {
         fields.clone_from(&collection.key);
     }

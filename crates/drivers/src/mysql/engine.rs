@@ -3,6 +3,7 @@
 use super::dialect::column_type;
 use crate::prelude::*;
 use crate::wire::link::{Query, rows};
+use kurabe_core::collection::Field;
 
 /// A storage engine, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +51,10 @@ impl StorageEngine {
 }
 
 fn has_long_column(collection: &Collection) -> bool {
-    collection.fields.iter().enumerate().any(|(position, field)| {
-        let indexed = collection.key.contains(&position)
-            || collection.indexes.iter().any(|index| index.contains(&position));
-        column_type(field.kind, indexed).starts_with("long")
-    })
+    let long = |(position, field): (usize, &Field)| {
+        column_type(field.kind, collection.is_indexed(position)).starts_with("long")
+    };
+    collection.fields.iter().enumerate().any(long)
 }
 
 /// The storage engines that the server can use.

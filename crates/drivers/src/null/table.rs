@@ -196,7 +196,9 @@ impl Table {
         } else {
             let mut rows: Vec<&Row> = found.map(|(_, row)| row).collect();
             rows.sort_unstable_by_key(|row| row::parts(row).0);
-            rows.iter().for_each(|row| self.push_row(out, row, fields));
+            for row in rows {
+                self.push_row(out, row, fields);
+            }
         }
         Ok(())
     }
@@ -234,7 +236,9 @@ impl Table {
             let mut rows: Vec<(Option<Vec<u8>>, &Row)> =
                 found.map(|(_, row)| (self.entry(row, &[by]), row)).collect();
             rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
-            rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
+            for (_, row) in &rows {
+                self.push_row(out, row, fields);
+            }
         }
         Ok(())
     }
@@ -261,7 +265,9 @@ impl Table {
         }
         rows.retain(|(entry, _)| (from..to).contains(&entry.as_slice()));
         rows.sort_unstable();
-        rows.iter().for_each(|(_, row)| self.push_row(out, row, fields));
+        for (_, row) in &rows {
+            self.push_row(out, row, fields);
+        }
         Ok(())
     }
 

@@ -66,15 +66,10 @@ fn column_type_clob(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     }
 }
 
-/// Whether a field is in the key or an index.
-fn indexed(collection: &Collection, field: usize) -> bool {
-    collection.key.contains(&field) || collection.indexes.iter().any(|index| index.contains(&field))
-}
-
 /// The fields that lie in a LOB, by position.
 pub(crate) fn lobs(dialect: &Dialect, collection: &Collection) -> Vec<usize> {
     let is_lob = |(position, field): (usize, &kurabe_core::collection::Field)| {
-        let column = (dialect.column_type)(field.kind, indexed(collection, position));
+        let column = (dialect.column_type)(field.kind, collection.is_indexed(position));
         (column == "CLOB" || column == "BLOB").then_some(position)
     };
     collection.fields.iter().enumerate().filter_map(is_lob).collect()
@@ -121,11 +116,9 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
         source + " AS " + name
     };
     let source: Vec<String> = names.iter().enumerate().map(parameter).collect();
-    let on: Vec<String> = collection.key.iter().map(|&key| format!("t.{0} = s.{0}", name(key))).collect();
-    let set: Vec<String> = (0..names.len())
-        .filter(|field| !collection.key.contains(field))
-        .map(|field| format!("t.{0} = s.{0}", name(field)))
-        .collect();
+    let same = |field: &usize| format!("t.{0} = s.{0}", name(*field));
+    let on: Vec<String> = collection.key.iter().map(same).collect();
+    let set: Vec<String> = collection.rest().iter().map(same).collect();
     let matched = if set.is_empty() {
         String::new()
     } else {

@@ -100,8 +100,7 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
             Steps::Array { sql: text()?, width: collection.fields.len() }
         }
         Operation::Put { collection } if !dialect::lobs(d, collection).is_empty() => {
-            let fields: Vec<usize> =
-                (0..collection.fields.len()).filter(|field| !collection.key.contains(field)).collect();
+            let fields = collection.rest();
             let order = fields.iter().chain(&collection.key).copied().collect();
             let update = Operation::Update { collection: collection.clone(), fields };
             let insert = Operation::Insert { collection: collection.clone() };

@@ -87,7 +87,7 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         Operation::FindRange { .. } => {
             Some("Redis keeps its keys in no order: there is no range of them to search")
         }
-        Operation::Update { collection, fields } => (*fields != rest(collection)).then_some(
+        Operation::Update { collection, fields } => (*fields != collection.rest()).then_some(
             "a row is one value, which is replaced as a whole: some of its fields cannot be changed",
         ),
         Operation::InsertMany { collection, .. } => (collection.key.len() == 1 && ttl.is_some())
@@ -105,14 +105,7 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
 }
 
 fn not_stored(collection: &Collection, fields: &[usize]) -> Option<&'static str> {
-    let in_order = fields.is_sorted_by(|a, b| a < b);
-    let stored = fields.iter().all(|field| !collection.key.contains(field));
-    (!in_order || !stored).then_some("Redis gives a value back as it was stored, without its key")
-}
-
-/// The fields that are not in the key.
-fn rest(collection: &Collection) -> Vec<usize> {
-    (0..collection.fields.len()).filter(|field| !collection.key.contains(field)).collect()
+    (!collection.in_rest(fields)).then_some("Redis gives a value back as it was stored, without its key")
 }
 
 impl Plan {
@@ -144,7 +137,7 @@ impl Plan {
     }
 
     fn on(&mut self, collection: &Collection, operation: &Operation, ttl: Option<u32>) {
-        let stored = rest(collection);
+        let stored = collection.rest();
         self.collection.clone_from(&collection.name);
         self.rows = 1;
         self.form = match stored.as_slice() {

@@ -114,11 +114,8 @@ pub fn on_conflict_do_update(dialect: &Dialect, collection: &Collection) -> Stri
     let name =
         |&field: &usize| collection.fields.get(field).map_or_else(String::new, |f| dialect.quoted(f.name));
     let key: Vec<String> = collection.key.iter().map(name).collect();
-    let set: Vec<String> = (0..collection.fields.len())
-        .filter(|field| !collection.key.contains(field))
-        .map(|field| name(&field))
-        .map(|name| format!("{name} = excluded.{name}"))
-        .collect();
+    let set = |field: &usize| format!("{0} = excluded.{0}", name(field));
+    let set: Vec<String> = collection.rest().iter().map(set).collect();
     let what = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
     format!(" ON CONFLICT ({}) DO {what}", key.join(", "))
 }

@@ -79,10 +79,9 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
     let mut sql = format!("CREATE TABLE {} (", dialect.quoted(&collection.name));
     for (position, field) in collection.fields.iter().enumerate() {
         let is_key = collection.key.contains(&position);
-        let indexed = is_key || collection.indexes.iter().any(|index| index.contains(&position));
         dialect.identifier(&mut sql, field.name);
         sql.push(' ');
-        sql += &(dialect.column_type)(field.kind, indexed);
+        sql += &(dialect.column_type)(field.kind, collection.is_indexed(position));
         sql += if is_key { " NOT NULL, " } else { ", " };
     }
     if collection.key.is_empty() {

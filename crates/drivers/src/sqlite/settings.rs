@@ -11,6 +11,19 @@ use std::time::Duration;
 const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 const SYNCHRONOUS: [&str; 4] = ["off", "normal", "full", "extra"];
 
+/// Takes effect before the first page is written only.
+const PAGE_SIZE: &str = "page_size";
+
+type Parse = fn(&str) -> Option<i64>;
+
+/// PRAGMAs that are numbers, in the order in which they are set: how an option is read, and what to write.
+const NUMBERS: [(&str, Parse, &str); 4] = [
+    (PAGE_SIZE, page_size, "a power of two from 512 to 65536"),
+    ("cache_size", cache_size, "write a size such as 64m, or pages such as 2000"),
+    ("mmap_size", size, "write a size such as 1g"),
+    ("wal_autocheckpoint", |text| text.parse().ok(), "write a number of pages"),
+];
+
 /// What the user asked for, or Kurabe's own choice where SQLite's default would not suit a comparison.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -20,11 +33,8 @@ pub(super) struct Settings {
     /// Whether the target names the journal mode and `synchronous`.
     named: [bool; 2],
     busy_timeout: Duration,
-    /// In SQLite's own form: pages, or KiB where negative.
-    cache_size: Option<i64>,
-    mmap_size: Option<i64>,
-    page_size: Option<i64>,
-    wal_autocheckpoint: Option<i64>,
+    /// Those of [`NUMBERS`] that the target names, in SQLite's own form.
+    numbers: Vec<(&'static str, i64)>,
 }
 
 /// The settings in force on a connection.
@@ -44,10 +54,10 @@ impl Settings {
                 .position(|word| word.eq_ignore_ascii_case(text))
                 .ok_or_else(|| bad_value(name, text, &format!("one of: {}", words.join(", ")))),
         };
-        let number = |name: &'static str, parse: fn(&str) -> Option<i64>, hint: &str| {
-            url.option(name).map(|text| parse(text).ok_or_else(|| bad_value(name, text, hint))).transpose()
-        };
-        let size = |text: &str| units::parse_size(text).ok().and_then(|bytes| i64::try_from(bytes).ok());
+        let numbers = NUMBERS.into_iter().filter_map(|(name, parse, hint)| {
+            let text = url.option(name)?;
+            Some(parse(text).map(|number| (name, number)).ok_or_else(|| bad_value(name, text, hint)))
+        });
         let busy_timeout = match url.option("busy_timeout") {
             None => Duration::from_secs(5),
             Some(text) => units::parse_duration(text).map_err(|e| e.context("sqlite: busy_timeout"))?,
@@ -57,18 +67,7 @@ impl Settings {
             synchronous: word("synchronous", &SYNCHRONOUS, 2)?,
             named: ["journal_mode", "synchronous"].map(|name| url.option(name).is_some()),
             busy_timeout: busy_timeout.min(Duration::from_secs(3_600)),
-            cache_size: number("cache_size", cache_size, "write a size such as 64m, or pages such as 2000")?,
-            mmap_size: number("mmap_size", size, "write a size such as 1g")?,
-            page_size: number(
-                "page_size",
-                |text| size_of_page(units::parse_size(text).ok()?),
-                "a power of two from 512 to 65536",
-            )?,
-            wal_autocheckpoint: number(
-                "wal_autocheckpoint",
-                |text| text.parse().ok(),
-                "write a number of pages",
-            )?,
+            numbers: numbers.collect::<Result<_>>()?,
         })
     }
 
@@ -76,8 +75,8 @@ impl Settings {
     pub(super) fn set_up(&self, connection: &Connection) -> Result<()> {
         connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
         // Before the first page is written; no effect afterwards, which is seen below.
-        if let Some(bytes) = self.page_size {
-            set(connection, "page_size", bytes)?;
+        for (name, bytes) in self.numbers.iter().filter(|(name, _)| *name == PAGE_SIZE) {
+            set(connection, name, *bytes)?;
         }
         let mode: String = connection
             .pragma_update_and_check(None, "journal_mode", self.journal_mode, |row| row.get(0))
@@ -87,14 +86,14 @@ impl Settings {
             return Err(bad_value("journal_mode", self.journal_mode, &hint));
         }
         self.apply(connection)?;
-        for (name, wanted) in self.numbers() {
+        for (name, wanted) in &self.numbers {
             let found = read(connection, name)?;
-            if wanted.is_some_and(|wanted| wanted.to_string() != found) {
-                let hint = match name {
-                    "page_size" => format!("the file has pages of {found} bytes already"),
+            if wanted.to_string() != found {
+                let hint = match *name {
+                    PAGE_SIZE => format!("the file has pages of {found} bytes already"),
                     _ => format!("SQLite allows {found} here"),
                 };
-                return Err(bad_value(name, &wanted.unwrap_or(0).to_string(), &hint));
+                return Err(bad_value(name, &wanted.to_string(), &hint));
             }
         }
         Ok(())
@@ -113,10 +112,8 @@ impl Settings {
         if self.synchronous != 2 {
             set(connection, "synchronous", self.synchronous as i64)?;
         }
-        for (name, wanted) in self.numbers() {
-            if let Some(wanted) = wanted.filter(|_| name != "page_size") {
-                set(connection, name, wanted)?;
-            }
+        for (name, wanted) in self.numbers.iter().filter(|(name, _)| *name != PAGE_SIZE) {
+            set(connection, name, *wanted)?;
         }
         Ok(())
     }
@@ -154,15 +151,6 @@ impl Settings {
             .hint(hint))
     }
 
-    fn numbers(&self) -> [(&'static str, Option<i64>); 4] {
-        [
-            ("cache_size", self.cache_size),
-            ("mmap_size", self.mmap_size),
-            ("page_size", self.page_size),
-            ("wal_autocheckpoint", self.wal_autocheckpoint),
-        ]
-    }
-
     /// What is in force on this connection, as SQLite says it.
     pub(super) fn read_back(connection: &Connection) -> Result<InForce> {
         let setting = |name: &str| Ok::<_, Error>(Setting::new(name, read(connection, name)?));
@@ -170,18 +158,13 @@ impl Settings {
         let synchronous = read(connection, "synchronous")?.parse().unwrap_or(-1);
         let word =
             usize::try_from(synchronous).ok().and_then(|n| SYNCHRONOUS.get(n)).copied().unwrap_or("unknown");
-        let mut others = Vec::new();
-        for name in
-            ["page_size", "cache_size", "mmap_size", "wal_autocheckpoint", "busy_timeout", "locking_mode"]
-        {
-            others.push(setting(name)?);
-        }
+        let others = NUMBERS.iter().map(|(name, ..)| *name).chain(["busy_timeout", "locking_mode"]);
         Ok(InForce {
             durability: vec![
                 Setting::new("journal_mode", journal_mode.clone()),
                 Setting::new("synchronous", word),
             ],
-            others,
+            others: others.map(setting).collect::<Result<_>>()?,
             journal_mode,
             synchronous,
         })
@@ -241,8 +224,12 @@ fn cache_size(text: &str) -> Option<i64> {
     text.parse().ok().or_else(|| Some(-(i64::try_from(units::parse_size(text).ok()?.div_ceil(1024)).ok()?)))
 }
 
-fn size_of_page(bytes: u64) -> Option<i64> {
-    ((512..=65_536).contains(&bytes) && bytes.is_power_of_two()).then_some(bytes as i64)
+fn size(text: &str) -> Option<i64> {
+    i64::try_from(units::parse_size(text).ok()?).ok()
+}
+
+fn page_size(text: &str) -> Option<i64> {
+    size(text).filter(|bytes| (512..=65_536).contains(bytes) && (*bytes as u64).is_power_of_two())
 }
 
 fn set(connection: &Connection, name: &str, value: i64) -> Result<()> {
@@ -338,6 +325,6 @@ mod tests {
         }
         let ours =
             Settings::parse(&TargetUrl::parse("sqlite:?cache_size=1m&synchronous=OFF").unwrap()).unwrap();
-        assert_eq!((ours.cache_size, ours.synchronous), (Some(-977), 0));
+        assert_eq!((ours.numbers, ours.synchronous), (vec![("cache_size", -977)], 0));
     }
 }
