@@ -40,7 +40,7 @@ fn the_bytes_of_every_answer_are_counted_and_no_others() {
     let place = Place::new();
     let report = point_read(&place, "up:postgres");
     let seen = observed(&report);
-    // The cell, and the baseline's repeat.
+    // The cell, and its repeat.
     assert_eq!(seen.len(), 2);
     for seen in seen {
         let wire = &seen["wire"];

@@ -16,7 +16,7 @@ fn run(place: &Place, target: &str, rest: &str) -> Answer {
     place.run(&[&["run", "cache-aside", target, "--rounds", "1", "--no-html"], &rest[..]].concat())
 }
 
-/// The verified cells of a run, without the baseline's repeat.
+/// The verified cells of a run, without the repeats.
 fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

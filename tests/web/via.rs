@@ -37,12 +37,12 @@ fn an_application_is_driven_and_verified_beside_the_database_itself() {
         let answer = place.run(&via(&url, &["--connection", "kept,per-request", server.url()]));
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let report = place.report();
-        // Two targets, two kinds of connection, two operations; and the baseline's repeat.
-        assert_measured(&report, 10);
+        // Two targets, two kinds of connection, two operations; and each target's repeat.
+        assert_measured(&report, 12);
         let engines: Vec<&str> = cells(&report).iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
         assert!(engines.contains(&"SQLite over HTTP"), "{engines:?}");
         let ab = place.run(&["report", "--format", "ab"]).out;
-        assert_eq!(ab.matches("Complete requests:      200\n").count(), 10, "{ab}");
+        assert_eq!(ab.matches("Complete requests:      200\n").count(), 12, "{ab}");
         let port = format!("Server Port:            {}\n", app.address.port());
         assert!(ab.contains(&port) && ab.contains("Document Path:          /kv/read\n"), "{ab}");
         // The durability class is that of the database behind.
@@ -163,7 +163,7 @@ fn connections_behind_an_application_are_compared_page_by_page() {
         let (answer, place) = connect(&app.url(""));
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let report = place.report();
-        // One that it holds, one opened for the page, one that it does not hold; and the baseline's repeat.
+        // One that it holds, one opened for the page, one that it does not hold; and the repeat of the first.
         assert_eq!(cells(&report).len(), 4, "{report:#}");
         for cell in cells(&report) {
             if cell["axes"]["connection"] == other {

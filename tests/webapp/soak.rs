@@ -119,7 +119,7 @@ fn soak(engine: &str, connection: &str) {
         last_third.0
     );
     if connection == "kept" {
-        // The store's own connections beside those of clients, and as many of the baseline's repeat.
+        // The store's own connections beside those of clients, and as many of the repeat.
         let at_once = most(&|(_, connections)| *connections, 0, all);
         assert!((CLIENTS..=CLIENTS + 8).contains(&at_once), "{engine}: {at_once} connections at once");
     }

@@ -277,19 +277,27 @@ pub struct Capabilities {
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`) and no database: its
     /// sessions have the operation [`Page`](Operation::Page) alone, and it keeps its own data.
     pub is_application: bool,
+    /// Whether its database was made for this driver and goes with it, so that opening its URL again makes another one.
+    pub is_temporary: bool,
 }
 
 impl Capabilities {
     /// Those of a client that prepares statements and can also write values into their text.
     pub fn of_sql(pipelining: Support) -> Self {
         let (prepared_statements, literals) = (Support::Native, Support::Native);
-        Self { prepared_statements, literals, pipelining, is_application: false }
+        Self { prepared_statements, literals, pipelining, is_application: false, is_temporary: false }
     }
 
     /// Those of a database that has no statements; `engine` names it in the reason.
     pub fn without_statements(engine: &str, pipelining: Support) -> Self {
         let no = Support::No(format!("{engine} has no statements to prepare"));
-        Self { prepared_statements: no.clone(), literals: no, pipelining, is_application: false }
+        Self {
+            prepared_statements: no.clone(),
+            literals: no,
+            pipelining,
+            is_application: false,
+            is_temporary: false,
+        }
     }
 
     /// The capability of this kind.

@@ -190,8 +190,12 @@ pub struct CellRecord {
     pub target: usize,
     /// The axis values.
     pub axes: Cell,
-    /// Whether it is the baseline's repeat (A/A): the same cell again, which shows the noise floor.
+    /// Whether it is the repeat of its target's first cell (A/A): the same cell again, which shows the noise floor.
     pub repeat: bool,
+    /// Whether this repeat is measured on a second start of the server: another process with its own data, of the same
+    /// version and settings. Not written where it is measured on the same server.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub second_start: bool,
     /// Why it cannot be measured, where it cannot.
     pub unavailable: Option<String>,
     /// Mean bytes handed to the database for one record.
@@ -304,6 +308,11 @@ pub struct Measurement {
     /// trial. Another trial is made in the place of one that has it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stood_still_ns: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_false(yes: &bool) -> bool {
+    !yes
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]

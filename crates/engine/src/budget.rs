@@ -126,10 +126,12 @@ struct Cost {
 impl Cost {
     fn of(plan: &Plan, targets: &[Target]) -> Self {
         let times = (plan.operations.len() as u32).saturating_mul(plan.spec.rounds);
-        let mut loaded = HashSet::new();
+        let (mut loaded, mut repeated) = (HashSet::new(), HashSet::new());
         let mut cost = Self { trials: 0.0, measured: Duration::ZERO, fixed: Duration::ZERO };
-        // The baseline is measured twice.
-        for (record, cell) in plan.available().chain(plan.available().take(1)) {
+        // The first cell of each target is measured twice.
+        let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
+        let firsts = firsts.into_iter().map(|cell| (cell, true));
+        for ((record, cell), is_repeat) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let restart = cell.provision.restart && targets[record.target].restart.is_some();
@@ -137,7 +139,9 @@ impl Cost {
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
-            if loaded.insert((record.target, &cell.dataset)) {
+            // A repeat has data of its own on another start, and where trials are interleaved.
+            let own = is_repeat && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
+            if loaded.insert((record.target, own, &cell.dataset)) {
                 cost.fixed += Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
             }
         }

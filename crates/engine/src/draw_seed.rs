@@ -39,7 +39,8 @@ mod tests {
             ("codec".to_owned(), AxisValue::Word(codec.to_owned())),
             ("payload".to_owned(), AxisValue::Number(payload)),
         ];
-        CellRecord { target, axes: Cell::new(axes), repeat, unavailable: None, stored_bytes: None }
+        let (second_start, unavailable, stored_bytes) = (false, None, None);
+        CellRecord { target, axes: Cell::new(axes), repeat, second_start, unavailable, stored_bytes }
     }
 
     #[test]

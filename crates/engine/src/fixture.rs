@@ -4,7 +4,7 @@
 use crate::cancellable::cancellable;
 use crate::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
-use kurabe_core::driver::{ConnectOptions, Namespace, Session};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session};
 use kurabe_core::experiment::{Before, DatasetState, Prepare};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -35,19 +35,33 @@ impl Fixture {
         if target.claims {
             namespace.claim(run)?;
         }
-        Self::within(namespace, target, slot, slots)
+        // Other targets of this run may be the same server: their slots are theirs.
+        let old = |of: Option<usize>| target.claims && of.is_none_or(|of| of >= slots);
+        Self::within(namespace, &*target.driver, slot, old)
     }
 
-    /// Opens a second fixture of a target whose first one has claimed the namespace.
+    /// Opens the fixture of a target's repeat: on the second start of its server, or where there is none, beside the
+    /// first fixture, which has claimed the namespace.
     ///
     /// # Errors
-    /// Where the target cannot be reached.
-    pub(crate) fn second(target: &Target, slot: usize) -> Result<Self> {
-        Self::within(target.driver.namespace()?, target, slot, usize::MAX)
+    /// Where the server cannot be reached.
+    pub(crate) fn of_repeat(target: &Target, slot: usize, run: &str) -> Result<Self> {
+        let driver = target.second.as_ref().map_or(&target.driver, |second| &second.driver);
+        let mut namespace = driver.namespace()?;
+        if target.second.is_some() {
+            namespace.claim(run)?;
+        }
+        Self::within(namespace, &**driver, slot, |_| false)
     }
 
-    fn within(namespace: Box<dyn Namespace>, target: &Target, slot: usize, slots: usize) -> Result<Self> {
-        let session = target.driver.connect(&ConnectOptions::default())?;
+    /// `old`: by its slot, whether a collection is what an earlier run left.
+    fn within(
+        namespace: Box<dyn Namespace>,
+        driver: &dyn Driver,
+        slot: usize,
+        old: impl Fn(Option<usize>) -> bool,
+    ) -> Result<Self> {
+        let session = driver.connect(&ConnectOptions::default())?;
         let mut fixture = Self { namespace, session, slot, datasets: HashMap::new(), trials: 0 };
         // Whether collections may be made here is better known now than after an hour.
         let probe = Collection::new(
@@ -57,8 +71,6 @@ impl Fixture {
         );
         fixture.namespace.create(&probe)?;
         fixture.namespace.remove(&probe.name)?;
-        // Other targets of this run may be the same server: their slots are theirs.
-        let old = |of: Option<usize>| slots < usize::MAX && target.claims && of.is_none_or(|of| of >= slots);
         fixture.remove(|of| of == Some(slot) || old(of))?;
         Ok(fixture)
     }

@@ -110,7 +110,7 @@ impl Runner<'_> {
         let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
         let (workload, number) = ready.as_ref().map_err(Failure::clone)?;
         Ok(Trial {
-            driver: &*self.targets[run_cell.record.target].driver,
+            driver: self.targets[run_cell.record.target].driver_of(&run_cell.record),
             options,
             cell: run_cell.available().ok_or_else(unavailable)?,
             workload: &**workload,

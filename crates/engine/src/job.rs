@@ -40,7 +40,7 @@ impl Runner<'_> {
         let around = Instant::now();
         fixture.before(cell, job, operation.name, self.cancel)?;
         let (state, session) = fixture.lend(cell)?;
-        let driver = &*self.targets[run_cell.record.target].driver;
+        let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = ConnectOptions::default();
         let run = || -> Result<Ran> {
             sides::keep_to(self.sides.map_or(&[], |sides| &sides.clients))?;

@@ -3,7 +3,7 @@
 //!
 //! Planning has steps, since a target is opened for what the cells need, and compared with them once it is open:
 //! [`Plan::draft`] plans the cells, [`Plan::compare`] leaves out those that a target cannot do, and [`Plan::complete`] adds
-//! the baseline's repeat and groups the trials. [`Plan::new`] does all of it.
+//! the repeats and groups the trials. [`Plan::new`] does all of it.
 
 use crate::groups::groups;
 use crate::order;
@@ -27,7 +27,8 @@ pub struct Plan {
     pub axes: Vec<AxisInfo>,
     /// What is measured, in the experiment's order.
     pub operations: Vec<&'static OperationInfo>,
-    /// Every cell of every target, unavailable ones with their reason, and the baseline's repeat at the end.
+    /// Every cell of every target, unavailable ones with their reason, and at the end the repeat of each target's first
+    /// available cell.
     pub cells: Vec<RunCell>,
     /// The trials of a round.
     pub(crate) trials: Vec<TrialId>,
@@ -35,6 +36,12 @@ pub struct Plan {
     pub(crate) groups: Vec<Vec<TrialId>>,
     /// By target: whether it is an application.
     applications: Vec<bool>,
+}
+
+/// How a target's first cell is repeated.
+#[derive(Clone, Copy)]
+struct Repeat {
+    second_start: bool,
 }
 
 /// A trial's place in a round: the positions of its cell and its operation.
@@ -67,7 +74,7 @@ impl Plan {
             targets.iter().map(|target| target.driver.capabilities().is_application).collect();
         let mut plan = Self::draft(experiment, spec.clone(), &applications)?;
         plan.compare(targets);
-        plan.complete()?;
+        plan.complete(targets)?;
         Ok(plan)
     }
 
@@ -108,7 +115,10 @@ impl Plan {
                 |cell: &RunCell| cell.record.target == record.target && cell.record.axes == record.axes;
             let mut cell = match drafted.iter().position(is_same).filter(|_| !record.repeat) {
                 Some(at) => drafted.swap_remove(at),
-                None => plan.plan_cell(record.target, record.axes.clone(), record.repeat)?,
+                None => {
+                    let repeat = record.repeat.then_some(Repeat { second_start: record.second_start });
+                    plan.plan_cell(record.target, record.axes.clone(), repeat)?
+                }
             };
             if record.unavailable.is_none() && cell.available().is_none() {
                 let why = cell.record.unavailable.unwrap_or_default();
@@ -134,21 +144,22 @@ impl Plan {
         let axes = axes(self.experiment, &self.spec)?;
         let product = product(&axes);
         self.axes = axes.into_iter().map(|(axis, _)| axis).collect();
-        self.cells = Vec::with_capacity(product.len() * self.applications.len() + 1);
+        self.cells = Vec::with_capacity((product.len() + 1) * self.applications.len());
         for target in 0..self.applications.len() {
             for axes in &product {
-                self.cells.push(self.plan_cell(target, axes.clone(), false)?);
+                self.cells.push(self.plan_cell(target, axes.clone(), None)?);
             }
         }
         Ok(())
     }
 
-    fn plan_cell(&self, target: usize, axes: Cell, repeat: bool) -> Result<RunCell> {
-        // Where trials are interleaved, the baseline and its repeat must not find each other's rows; an application keeps its
-        // own data, and has one fixture.
+    fn plan_cell(&self, target: usize, axes: Cell, repeat: Option<Repeat>) -> Result<RunCell> {
+        // Another start has its own data. On the same server, a cell and its repeat must not find each other's rows where they
+        // are interleaved; an application keeps its own data, and has one fixture.
         let is_application = self.applications[target];
-        let own = repeat && self.spec.slice_ns.is_some() && !is_application;
-        let slot = if own { self.applications.len() } else { target };
+        let apart = self.spec.slice_ns.is_some() && !is_application;
+        let own = repeat.is_some_and(|repeat| repeat.second_start || apart);
+        let slot = if own { self.applications.len() + target } else { target };
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
@@ -160,7 +171,10 @@ impl Plan {
             Err(error) => return Err(error),
         };
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
-        Ok(RunCell { record: CellRecord { target, axes, repeat, unavailable, stored_bytes }, slot, planned })
+        let second_start = repeat.is_some_and(|repeat| repeat.second_start);
+        let repeat = repeat.is_some();
+        let record = CellRecord { target, axes, repeat, second_start, unavailable, stored_bytes };
+        Ok(RunCell { record, slot, planned })
     }
 
     /// Leaves out the cells that their targets cannot do.
@@ -194,23 +208,40 @@ impl Plan {
         Ok(most)
     }
 
-    /// Leaves out the cells that have too few records, adds the baseline's repeat, and groups the trials.
+    /// Leaves out the cells that have too few records, adds the repeat of each target's first cell, on a second start of its
+    /// server where there is one, and groups the trials.
     ///
     /// # Errors
     /// As for [`Plan::new`].
-    pub fn complete(&mut self) -> Result<()> {
+    pub fn complete(&mut self, targets: &[Target]) -> Result<()> {
         for at in 0..self.cells.len() {
             let too_few = records::too_few(self, &self.cells[at]);
             let record = &mut self.cells[at].record;
             record.unavailable = record.unavailable.take().or(too_few);
         }
-        let baseline = self.cells.iter().find(|cell| cell.available().is_some());
-        if let Some(CellRecord { target, axes, .. }) = baseline.map(|cell| cell.record.clone()) {
-            let repeat = self.plan_cell(target, axes, true)?;
-            self.cells.push(repeat);
+        let first = |at| {
+            let mut cells = self.available().map(|(record, _)| record);
+            cells.find(|record| record.target == at).map(|record| record.axes.clone())
+        };
+        let firsts: Vec<Option<Cell>> = (0..targets.len()).map(first).collect();
+        for (at, (target, axes)) in targets.iter().zip(firsts).enumerate() {
+            let Some(axes) = axes else { continue };
+            let repeat = Repeat { second_start: target.second.is_some() };
+            self.cells.push(self.plan_cell(at, axes, Some(repeat))?);
         }
         self.group();
         Ok(())
+    }
+
+    /// Whether the repeat of a target's first cell is to be measured on a second start of its server, where there can be one: in
+    /// a new run it is, and in a recorded one where it was.
+    pub fn wants_second_start(&self, target: usize) -> bool {
+        let repeat = self
+            .cells
+            .iter()
+            .map(|cell| &cell.record)
+            .find(|record| record.repeat && record.target == target);
+        repeat.map_or_else(|| !self.cells.iter().any(|cell| cell.record.repeat), |record| record.second_start)
     }
 
     fn group(&mut self) {
@@ -233,7 +264,7 @@ impl Plan {
         self.cells.retain(|cell| cell.record.axes.get(axis) != Some(&value));
     }
 
-    /// Leaves out all cells but some, such as the baseline's repeat.
+    /// Leaves out all cells but some, such as the repeats.
     pub fn retain(&mut self, keep: impl Fn(&CellRecord) -> bool) {
         self.cells.retain(|cell| keep(&cell.record));
         self.group();

@@ -53,10 +53,12 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
             )
             .hint("ask for fewer --clients or a smaller --payload"));
         }
-        if demand.loaded_bytes > memory_bytes.saturating_mul(10).max(1 << 40) {
+        // A second start has a store of its own.
+        let loaded = demand.loaded_bytes.saturating_mul(1 + u64::from(target.second.is_some()));
+        if loaded > memory_bytes.saturating_mul(10).max(1 << 40) {
             return Err(Error::new(
                 ErrorKind::Limit,
-                format!("the store of one cell would hold {}", units::size(demand.loaded_bytes)),
+                format!("the stores of one cell would hold {}", units::size(loaded)),
             )
             .hint("ask for fewer --records or a smaller --payload"));
         }

@@ -114,10 +114,10 @@ impl Runner<'_> {
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
-        // The baseline's repeat may have one of its own, opened when it is needed.
-        fixtures.push(None);
+        // The repeats may have fixtures of their own, opened when they are needed.
+        fixtures.resize_with(2 * self.targets.len(), || None);
         let result = self.rounds(&mut fixtures, &mut state, emit);
-        // The repeat's goes before the one that has claimed the namespace for both.
+        // A repeat's goes before the one that has claimed the namespace for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
             // A trial that failed gave its fixture up, and could not clean it where the connection was lost. A server that
@@ -331,7 +331,7 @@ impl Runner<'_> {
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
-        if let (true, Some(restart)) = (cell.provision.restart, &target.restart) {
+        if let (true, Some(restart)) = (cell.provision.restart, target.restart_of(&run_cell.record)) {
             // What was loaded may go with the server's process, and the connections do.
             *fixture = None;
             restart().map_err(|error| error.context("restarting the server"))?;
@@ -350,11 +350,10 @@ impl Runner<'_> {
     fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
         let targets = self.targets.len();
         if slot < targets {
-            // Where the first is opened anew, the second keeps what it has.
-            let slots = targets + usize::from(self.plan.spec.slice_ns.is_some());
-            Fixture::open(target, slot, slots, self.run)
+            // Where the first is opened anew, those of repeats keep what they have.
+            Fixture::open(target, slot, 2 * targets, self.run)
         } else {
-            Fixture::second(target, slot)
+            Fixture::of_repeat(target, slot, self.run)
         }
     }
 
@@ -398,7 +397,7 @@ impl Runner<'_> {
             fixture.before(cell, &*workload, operation.name, self.cancel)?;
             let (state, session) = fixture.lend(cell)?;
             let trial = Trial {
-                driver: &*target.driver,
+                driver: target.driver_of(&run_cell.record),
                 options: &ConnectOptions::default(),
                 cell,
                 workload: &*workload,

@@ -4,6 +4,7 @@ use kurabe_core::Result;
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::Demand;
+use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 
 /// A target as the engine needs it.
@@ -20,6 +21,17 @@ pub struct Target {
     pub refused: Option<String>,
     /// Restarts its server, on the same data and address, and returns when it answers; `None` where it is not ours.
     pub restart: Option<Restart>,
+    /// A second start of its server, on which the repeat of its first cell is measured; `None`: it is measured on the
+    /// same server.
+    pub second: Option<SecondStart>,
+}
+
+/// Another process of a target's server, with its own data: of the same version and settings, on the same processors.
+pub struct SecondStart {
+    /// What reaches it.
+    pub driver: Box<dyn Driver>,
+    /// As [`Target::restart`].
+    pub restart: Option<Restart>,
 }
 
 /// What [`Target::restart`] is.
@@ -28,7 +40,22 @@ pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
 impl Target {
     /// One that claims its namespace, can be measured, and whose server is not ours to restart.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
-        Self { name: name.into(), driver, facts, claims: true, refused: None, restart: None }
+        Self { name: name.into(), driver, facts, claims: true, refused: None, restart: None, second: None }
+    }
+
+    /// The second start, where a cell is measured on it.
+    fn second_of(&self, cell: &CellRecord) -> Option<&SecondStart> {
+        self.second.as_ref().filter(|_| cell.second_start)
+    }
+
+    /// What reaches the start of the server on which a cell is measured.
+    pub(crate) fn driver_of(&self, cell: &CellRecord) -> &dyn Driver {
+        self.second_of(cell).map_or(&*self.driver, |second| &*second.driver)
+    }
+
+    /// What restarts the server on which a cell is measured.
+    pub(crate) fn restart_of(&self, cell: &CellRecord) -> Option<&Restart> {
+        self.second_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
     }
 
     /// Why it cannot do what a cell demands; `None` where it can.

@@ -12,6 +12,11 @@ use std::time::Duration;
 
 /// Fits `session` with these rounds, and all axes at their defaults, into a time.
 fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
+    fitted_on(1, rounds, free, budget)
+}
+
+/// The same on so many targets.
+fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
     let experiment = kurabe_experiments::registry::find("session").unwrap();
     let info = experiment.info();
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
@@ -23,16 +28,19 @@ fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
         operations: info.operation_names(),
         rounds,
         budget_ns: Some(budget.as_nanos() as u64),
-        ..RunSpec::new(info.name, ["null:"])
+        ..RunSpec::new(info.name, vec!["null:"; targets])
     };
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let targets = [Target::new("null", driver, facts)];
-    let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
+    let target = |number: usize| {
+        let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+        let facts = driver.describe().unwrap();
+        Target::new(format!("null#{number}"), driver, facts)
+    };
+    let targets: Vec<Target> = (0..targets).map(target).collect();
+    let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
     plan.compare(&targets);
     let fit = fit(&mut plan, &targets, free, budget);
     // What was dropped is no longer planned.
-    assert_eq!(plan.cells.len(), values(&plan.spec));
+    assert_eq!(plan.cells.len(), targets.len() * values(&plan.spec));
     (plan.spec, fit)
 }
 
@@ -51,7 +59,7 @@ fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
     let (spec, fit) = fitted(6, &all_free(), budget);
     assert!(fit.trial >= LEAST_TRIAL, "{:?}", fit.trial);
     assert!(!fit.left_out.is_empty() && fit.expected <= budget, "{fit:?}");
-    // Two operations, and the baseline's repeat.
+    // Two operations, and the first cell's repeat.
     let trials = (values(&spec) as u32 + 1) * 2 * spec.rounds;
     assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
     assert_eq!(spec.rounds, 6, "cells go before rounds");
@@ -60,6 +68,16 @@ fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
     assert_eq!(payloads.first(), Some(&AxisValue::Number(1_000)));
     assert_eq!(payloads.last(), Some(&AxisValue::Number(1_000_000)));
     assert!(payloads.len() >= 3, "{payloads:?}");
+}
+
+#[test]
+fn repeat_of_each_target_has_its_time() {
+    let budget = Duration::from_secs(60);
+    let (spec, fit) = fitted_on(3, 6, &all_free(), budget);
+    assert!(fit.expected <= budget, "{fit:?}");
+    let trials = 3 * (values(&spec) as u32 + 1) * 2 * spec.rounds;
+    // The rest is for warming up, loading and checking.
+    assert!(fit.trial * trials <= budget.mul_f64(0.61), "{trials} trials of {:?}", fit.trial);
 }
 
 #[test]

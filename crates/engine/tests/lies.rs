@@ -217,7 +217,7 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
         Liar { shared: Arc::clone(&shared), operations: HashMap::new() }
     });
     let targets = [Target::new("null", Box::new(driver), facts)];
-    // Without the baseline's repeat: one trial.
+    // Without the cell's repeat: one trial.
     let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
     plan.retain(|cell| !cell.repeat);
     assert_eq!(plan.cells[0].record.unavailable, None);
@@ -339,7 +339,7 @@ fn a_store_is_made_large_enough_for_the_known_requests_and_one_that_is_too_small
         };
         let mut plan = Plan::draft(experiment, spec.clone(), &[false]).unwrap();
         assert_eq!(plan.enlarge_stores(&targets).unwrap(), needed, "{name}");
-        plan.complete().unwrap();
+        plan.complete(&targets).unwrap();
         assert_eq!(plan.cells[0].record.unavailable, None, "{name}: they are enough");
         let Some(needed) = needed else { continue };
         let unavailable = |records| {

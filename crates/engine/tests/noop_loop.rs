@@ -140,5 +140,5 @@ fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
     }
     // One that loads and checks, two clients in each trial, and the idle ones of one cell in three rounds.
     assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
-    assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the baseline's repeat");
+    assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
 }

@@ -14,11 +14,12 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::sides::Sides;
-use kurabe_engine::target::{Restart, Target};
+use kurabe_engine::target::{Restart, SecondStart, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::thread;
 
 /// The scheme of a throwaway server: `up:postgres`.
 const UP: &str = "up";
@@ -56,6 +57,8 @@ pub(crate) struct Wish {
     pub(crate) caches: Vec<CacheNeed>,
     /// Processors of their own for clients and throwaway servers.
     pub(crate) sides: Option<Sides>,
+    /// By target: whether its repeat is to be measured on a second start of its server, where it can be; none more are.
+    pub(crate) second_starts: Vec<bool>,
 }
 
 impl Wish {
@@ -68,7 +71,14 @@ impl Wish {
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
             sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
+            second_starts: (0..spec.targets.len()).map(|target| plan.wants_second_start(target)).collect(),
         }
+    }
+
+    /// Whether the repeat of a target's first cell is to be measured on a second start of its server. Behind a cache it is
+    /// not: the cache would be another one too. An application, and a server that is not ours, has one start only.
+    fn second_start(&self, target: usize) -> bool {
+        self.second_starts.get(target) == Some(&true) && self.caches.is_empty()
     }
 }
 
@@ -99,6 +109,14 @@ impl Opened {
             caches.push(Cache { name: wanted.name.clone(), driver, facts, ours: throwaway, claims });
         }
         Ok(caches)
+    }
+
+    /// Keeps a throwaway server, and gives the URL by which it is reached.
+    fn reached(&mut self, url: &TargetUrl, server: Arc<Server>) -> Result<TargetUrl> {
+        let mut reached = TargetUrl::parse(server.url())?;
+        reached.options.extend(driver_options(url));
+        self.servers.push(server);
+        Ok(reached)
     }
 
     /// Stops the throwaway servers and removes what they wrote.
@@ -142,17 +160,22 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
     if let Some(cache) = &cache {
         check_cache(cache)?;
     }
-    for (((url, name), whole), observer) in parsed.into_iter().zip(names).zip(&whole).zip(observers) {
+    for (at, (((url, name), whole), observer)) in
+        parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
+    {
         signals::check()?;
-        let mut restart = None;
+        let twice = wish.second_start(at);
+        let (mut restart, mut second) = (None, None);
         let reached = if url.scheme == UP {
             signals::wait_for(format!("a throwaway {} to start", url.path));
-            let start = || up(&url, durability, connections, output);
-            let server = Arc::new(apart(wish.sides.as_ref(), start)?);
+            let options = of_url(&url, durability, connections, output)?;
+            let (server, other) = start_twice(&url, &options, twice, wish.sides.as_ref())?;
             restart = Some(restarting(&server));
-            let mut reached = TargetUrl::parse(server.url())?;
-            reached.options.extend(driver_options(&url));
-            opened.servers.push(server);
+            let reached = opened.reached(&url, server)?;
+            if let Some(other) = other {
+                let restart = Some(restarting(&other));
+                second = Some((opened.reached(&url, other)?, restart));
+            }
             reached
         } else {
             url.clone()
@@ -160,6 +183,15 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         signals::wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, refused) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
+        if twice && driver.capabilities().is_temporary {
+            second = Some((reached.clone(), None));
+        }
+        let second = second.filter(|_| refused.is_none()).map(|(reached, restart)| {
+            let (driver, ..) = open_one(&reached, durability)
+                .map_err(|error| error.context(format!("the second start of {url}")))?;
+            Ok::<_, Error>(SecondStart { driver, restart })
+        });
+        let second = second.transpose()?;
         if let Some(observer) = observer {
             let observer =
                 observers::named(&observer, &driver.endpoint()).map_err(|error| error.context(&url))?;
@@ -182,7 +214,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, refused, restart });
+        opened.targets.push(Target { name, driver, facts, claims, refused, restart, second });
     }
     Ok(opened)
 }
@@ -264,10 +296,45 @@ pub(crate) fn up(
     connections: u64,
     output: &Output,
 ) -> Result<Server> {
+    start(url, &of_url(url, durability, connections, output)?)
+}
+
+/// How it is started, which is said.
+fn of_url(
+    url: &TargetUrl,
+    durability: Option<DurabilityClass>,
+    connections: u64,
+    output: &Output,
+) -> Result<StartOptions> {
     let mut options = up_options(url, connections)?;
     options.durability = durability.map(|class| class.name().to_owned());
     output.note(&format!("starting a throwaway {} …", url.path));
-    start(url, &options)
+    Ok(options)
+}
+
+/// Starts a server, and where it is wanted a second one beside it, at the same time.
+fn start_twice(
+    url: &TargetUrl,
+    options: &StartOptions,
+    twice: bool,
+    sides: Option<&Sides>,
+) -> Result<(Arc<Server>, Option<Arc<Server>>)> {
+    let start = || apart(sides, || start(url, options)).map(Arc::new);
+    if !twice {
+        return Ok((start()?, None));
+    }
+    thread::scope(|scope| {
+        let other =
+            thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
+                Error::new(ErrorKind::Limit, format!("no thread could be had to start a server: {e}"))
+            })?;
+        let server = start();
+        let other = other
+            .join()
+            .map_err(|_| Error::new(ErrorKind::Internal, "the start of a server panicked"))?
+            .map_err(|error| error.context("the second start"));
+        Ok((server?, Some(other?)))
+    })
 }
 
 /// Starts a server that keeps to the processors of its side, where there are sides.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The format that this crate writes, and the only one that it reads.
 pub const FORMAT_VERSION: u64 = 2;
 /// The minor version that this crate writes. Each addition that an older program may leave out makes it one more.
-pub const MINOR_VERSION: u64 = 1;
+pub const MINOR_VERSION: u64 = 2;
 /// What a file may require of its reader and this crate knows. A later addition without which a run would be
 /// misunderstood gets a name here, and stands in the header of the runs that use it.
 const FEATURES: [&str; 0] = [];

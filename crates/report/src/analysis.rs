@@ -28,6 +28,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     labels.metrics = metrics;
     labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
     let noise = Noise::of(&labels, &cells, header.spec.seed);
+    noise.tell(&labels, &mut cells);
     let rule = Rule::of(run);
     // A comparison between two planned analyses would be one that nothing was spent for.
     let (verdicts, comparisons) = match rule.next() {

@@ -79,6 +79,8 @@ fn of_cell(
         rounds: 0,
         stored_bytes: cell.stored_bytes,
         baseline_repeat: cell.repeat,
+        second_start: cell.second_start,
+        noise_floor: None,
         metric: speed(Load::of(&cell.axes)).name,
         target_index: cell.target,
         totals: None,

@@ -239,6 +239,8 @@ pub struct NoiseFloor {
     pub metric: String,
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
+    /// Whether the cell was measured again on a second start of its server; if not, on the same server.
+    pub second_start: bool,
 }
 
 /// What the tool itself costs.
@@ -391,7 +393,7 @@ pub enum Finding {
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
     },
-    /// How far the baseline may be from itself.
+    /// How far the first cell of each target may be from itself.
     NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor> },
     /// What the tool itself costs for the baseline.
     ToolOverhead { each: Vec<Overhead> },

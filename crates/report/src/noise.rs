@@ -19,22 +19,31 @@ struct Floor {
     operation: String,
     metric: MetricInfo,
     difference: f64,
+    /// Whether the cell was repeated on a second start of its server.
+    second_start: bool,
 }
 
 impl Noise {
-    /// Compares each repeat with the cell that it repeats.
+    /// Compares each repeat with the cell that it repeats. The intervals of one target hold together: a floor says how far that
+    /// target is from itself, and is not to grow with the number of others.
     pub fn of(labels: &Labels, cells: &[CellFigures], seed: u64) -> Self {
         let pairs: Vec<(&CellFigures, &CellFigures)> = cells
             .iter()
             .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
             .filter_map(|repeat| Some((repeat, original(cells, repeat)?)))
             .collect();
-        let settings = IntervalSettings::new(mix(seed, 0xAA)).for_comparisons((pairs.len() as u32).max(1));
         let floor = |repeat: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
+            let same = pairs.iter().filter(|(other, _)| other.target_index == repeat.target_index).count();
+            let settings = IntervalSettings::new(mix(seed, 0xAA)).for_comparisons(same as u32);
             let (subject, baseline) = paired(repeat, original, metric);
             let difference = noise_floor(&[PairedRatio::of(&subject, &baseline, &settings).ok()?])?;
-            let operation = repeat.operation.clone();
-            Some(Floor { target: repeat.target_index, operation, metric: metric.clone(), difference })
+            Some(Floor {
+                target: repeat.target_index,
+                operation: repeat.operation.clone(),
+                metric: metric.clone(),
+                difference,
+                second_start: repeat.second_start,
+            })
         };
         let of_pair = |(repeat, original): &(&CellFigures, &CellFigures)| {
             labels.metrics.iter().filter_map(|metric| floor(repeat, original, metric)).collect::<Vec<_>>()
@@ -47,8 +56,8 @@ impl Noise {
         largest(self.floors.iter().filter(|floor| floor.metric.is_speed()).map(|floor| floor.difference))
     }
 
-    /// The metric's floor for comparing an operation between these targets: theirs, or where they have none the
-    /// operation's, or the run's.
+    /// The metric's floor for comparing an operation between these targets: the largest of theirs, or where they have none
+    /// the operation's, or the run's.
     pub fn floor(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
         let largest = |holds: &dyn Fn(&Floor) -> bool| {
             // Cells of other loads than the repeated one are held against its floor, by whatever they are compared.
@@ -63,6 +72,15 @@ impl Noise {
             .or_else(|| largest(&|_| true))
     }
 
+    /// Gives each cell the floor of its target and operation.
+    pub fn tell(&self, labels: &Labels, cells: &mut [CellFigures]) {
+        for cell in cells {
+            let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
+            cell.noise_floor =
+                speed.and_then(|speed| self.floor(&[cell.target_index], &cell.operation, speed));
+        }
+    }
+
     /// For the report.
     pub fn list(&self, target_name: impl Fn(usize) -> String) -> Vec<NoiseFloor> {
         let primary = self.floors.iter().filter(|floor| floor.metric.primary || floor.metric.is_speed());
@@ -72,6 +90,7 @@ impl Noise {
                 operation: floor.operation.clone(),
                 metric: floor.metric.name.clone(),
                 noise_floor: floor.difference,
+                second_start: floor.second_start,
             })
             .collect()
     }

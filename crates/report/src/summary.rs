@@ -50,7 +50,7 @@ pub struct Summary {
     pub next_analysis: Option<u32>,
     /// Rounds in which anything was measured.
     pub rounds: u32,
-    /// The largest relative difference that the baseline may have from itself, over all operations and targets;
+    /// The largest relative difference that the first cell of a target may have from itself, over all operations and targets;
     /// `None` where it was not measured.
     pub noise_floor: Option<f64>,
     /// What the report says, in the order of its sections.
@@ -250,8 +250,14 @@ pub struct CellFigures {
     pub rounds: u32,
     /// Mean bytes handed to the database for one record.
     pub stored_bytes: Option<u64>,
-    /// Whether it is the baseline's repeat (A/A).
+    /// Whether it is the repeat of its target's first cell (A/A).
     pub baseline_repeat: bool,
+    /// Whether this repeat was measured on a second start of the server.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub second_start: bool,
+    /// The noise floor of its target and operation, by what loops are compared by, as a relative difference; `None` where it
+    /// was not measured.
+    pub noise_floor: Option<f64>,
     /// The metric by which it is called faster or slower.
     pub metric: &'static str,
     /// Which target, by position.

@@ -2,7 +2,7 @@
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::finding::{
-    Finding, Interval, Limit, NotInterleaved, Pair, Promise, Scope, Section, Span, Statement, Why,
+    Finding, Interval, Limit, NoiseFloor, NotInterleaved, Pair, Promise, Scope, Section, Span, Statement, Why,
 };
 use crate::format::{capital, figure, list, micros, nanos, percent, percent_number, value_of};
 use crate::labels::Labels;
@@ -629,25 +629,29 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::NoiseFloor { largest, each } => match largest {
             Some(largest) => {
-                let each: Vec<String> = each
-                    .iter()
-                    .map(|floor| {
-                        let on = if labels.several_targets() {
-                            format!(" on {}", target(&floor.target))
-                        } else {
-                            String::new()
-                        };
-                        let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
-                        format!("{of}{}{on} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
-                    })
-                    .collect();
+                let one = |floor: &NoiseFloor| {
+                    let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
+                    format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
+                };
+                let of_target = |floors: &[NoiseFloor]| {
+                    let on = if floors[0].second_start { "on a second start" } else { "on the same server" };
+                    let on = if labels.several_targets() {
+                        format!("{} {on}", target(&floors[0].target))
+                    } else {
+                        on.to_owned()
+                    };
+                    format!("{on}: {}", floors.iter().map(one).collect::<Vec<_>>().join(", "))
+                };
+                let targets: Vec<String> =
+                    each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
+                let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
                 format!(
-                    "noise floor: the baseline, measured twice in each round, may differ from itself by {} ({}).",
+                    "noise floor: {whose}, measured twice in each round, may differ from itself by {} ({}).",
                     percent(*largest),
-                    each.join(", ")
+                    targets.join("; ")
                 )
             }
-            None => "noise floor: not measured (it takes a repeated baseline and two rounds).".to_owned(),
+            None => "noise floor: not measured (it takes a repeated cell and two rounds).".to_owned(),
         },
         F::ToolOverhead { each } => {
             let each: Vec<String> =
@@ -708,7 +712,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::NotInterleaved { noise_floor } => {
             let floor = noise_floor.map_or_else(String::new, |floor| {
-                format!(" Differences are held against the larger noise floor, {}.", percent(floor))
+                format!(
+                    " Differences are held against the larger noise floor of their target and operation, at most {}.",
+                    percent(floor)
+                )
             });
             format!(
                 "the runs were made at different times: this is weaker evidence than one run of both.{floor}"

@@ -64,7 +64,7 @@ const WORKLOADS: [Workload; 6] = [
 
 /// The web tier, which is lied about to the client that drives it.
 const APP: &str = "app";
-/// Trials of one run at most: a cell each, and the baseline's repeat.
+/// Trials of one run at most: a cell each, and the first one's repeat.
 const BATCH: usize = 25;
 /// So often a run is made again because too few lies could be told in it.
 const AGAIN: usize = 3;

@@ -109,6 +109,7 @@ impl Driver for Application {
         let pipelining = Support::no("HTTP's clients await each answer: its pipelining was given up");
         Capabilities {
             is_application: true,
+            is_temporary: false,
             ..Capabilities::without_statements("an application", pipelining)
         }
     }

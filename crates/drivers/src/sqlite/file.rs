@@ -44,6 +44,11 @@ impl Place {
         &self.path
     }
 
+    /// Whether it lies in a folder that goes with it.
+    pub(super) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
     /// The path for messages.
     pub(super) fn shown(&self) -> String {
         if self.temporary.is_some() {

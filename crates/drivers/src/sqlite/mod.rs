@@ -175,7 +175,8 @@ impl Driver for Sqlite {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("SQLite is in process: there is no round trip to save"))
+        let pipelining = Support::no("SQLite is in process: there is no round trip to save");
+        Capabilities { is_temporary: self.place.is_temporary(), ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -71,7 +71,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
             "{records} records are loaded, so that each trial changes each of them once at most"
         ));
     }
-    plan.complete()?;
+    plan.complete(targets)?;
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured, for these reasons:");

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
     let available = plan.available().filter(|(record, _)| !record.repeat).count();
+    let repeats = plan.available().count() - available;
+    let repeats = if repeats == 1 { "a repeat".to_owned() } else { format!("{repeats} repeats") };
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let time = match (fit, spec.duration_ns) {
         (Some(fit), _) => format!("about {}", units::time(fit.expected)),
@@ -29,7 +31,7 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
         )
     });
     let mut text = format!(
-        "{} on {}: {} cell{} and the baseline's repeat × {} × {} rounds, {time}{further}",
+        "{} on {}: {} cell{} and {repeats} × {} × {} rounds, {time}{further}",
         spec.experiment,
         names.join(", "),
         units::count(available as u64),
@@ -39,7 +41,11 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
     );
     if every_cell {
         for (cell, _) in plan.available() {
-            let repeat = if cell.repeat { " (the baseline's repeat)" } else { "" };
+            let repeat = match (cell.repeat, cell.second_start) {
+                (false, _) => "",
+                (true, true) => " (repeat, on a second start)",
+                (true, false) => " (repeat, on the same server)",
+            };
             let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
         }
     }

@@ -245,8 +245,8 @@ fn row(
         return row;
     };
     // The floor of what loops are compared by says nothing of other metrics.
-    let floor = |summary: &Summary| summary.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
-    let floor = floor(first).max(floor(second));
+    let floor = |cell: &CellFigures| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
+    let floor = floor(a).max(floor(b));
     (row.result, row.why, row.lower_bound) =
         bounded(metric, result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());

@@ -143,7 +143,7 @@ pub(super) fn basis(page: &mut String, summary: &Summary) {
     items(page, &summary.sentences(Section::Basis));
     page.push_str(
         "<h3>How to read a verdict</h3>\n\
-         <p>Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if two things hold: the ratio's interval, widened for few rounds and for all comparisons made together, excludes 1; and the ratio is farther from 1 than the noise floor, which is how far the baseline may be from itself when it is measured twice in each round.</p>\n\
+         <p>Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if two things hold: the ratio's interval, widened for few rounds and for all comparisons made together, excludes 1; and the ratio is farther from 1 than the noise floor, which is how far the first cell of a target may be from itself when it is measured twice in each round; of two targets, the larger one.</p>\n\
          <p>“No difference detected” does not prove that two things are equal; the sentence gives the smallest difference that would have been detected. “Differ by less than” means that the whole interval lies within the margin. A ratio holds for what was tested here, on this machine. A verdict on writes says so where acknowledged writes survive different things.</p>\n</section>\n",
     );
 }

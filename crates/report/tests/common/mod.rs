@@ -256,7 +256,10 @@ impl Scenario {
                 ("clients".to_owned(), AxisValue::Number(1)),
             ]);
             let stored = if compress == "none" { payload } else { payload * 45 / 100 };
-            CellRecord { target, axes, repeat, unavailable: None, stored_bytes: Some(stored) }
+            let stored_bytes = Some(stored);
+            // The first target's repeat is on a second start, as a throwaway server's is.
+            let second_start = repeat && target == 0;
+            CellRecord { target, axes, repeat, second_start, unavailable: None, stored_bytes }
         };
         for target in 0..self.targets.len() {
             for payload in &self.payloads {

@@ -142,6 +142,7 @@ impl<'a> Ground<'a> {
                 claims: at == 0,
                 refused,
                 restart: None,
+                second: None,
             })
         };
         let both = [target(0, 0.0)?, target(1, share)?];
@@ -215,6 +216,8 @@ impl<'a> Ground<'a> {
     ) -> Result<Run> {
         let mut plan = RunPlan::new(experiment, spec, targets)?;
         plan.allow_rewrites();
+        // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
+        plan.retain(|cell| !cell.repeat || cell.target == 0);
         let header = RunHeader {
             run: format!("truth-{}", std::process::id()),
             began: 0,

@@ -1,0 +1,122 @@
+//! The repeat of each target's first cell: on a second start of its server where there is one.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+use kurabe_core::around::{Around, Hook};
+use kurabe_core::driver::{Driver, Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{CellRecord, Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+use kurabe_engine::plan::Plan;
+use kurabe_engine::runner::Runner;
+use kurabe_engine::target::{SecondStart, Target};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Reads of one start of a server are counted, or refused.
+struct Start {
+    reads: Arc<AtomicUsize>,
+    refuses: bool,
+}
+
+impl Hook for Start {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        if self.refuses && matches!(operation, Operation::Get { .. }) {
+            return Err(Error::unsupported("this start is out of order"));
+        }
+        inner.prepare(operation)
+    }
+
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        inner.execute(prepared, parameters, out)
+    }
+}
+
+fn start(reads: &Arc<AtomicUsize>, refuses: bool) -> Box<dyn Driver> {
+    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let reads = Arc::clone(reads);
+    Box::new(Around::new(inner, move || Start { reads: Arc::clone(&reads), refuses }))
+}
+
+fn target(name: &str, reads: &Arc<AtomicUsize>) -> Target {
+    let driver = start(reads, false);
+    let facts = driver.describe().unwrap();
+    Target::new(name, driver, facts)
+}
+
+fn spec(slice_ns: Option<u64>) -> RunSpec {
+    let info = kurabe_experiments::registry::find("point-read").unwrap().info();
+    RunSpec {
+        axes: info.baseline(&[]).unwrap().alone(),
+        operations: vec!["read".to_owned()],
+        rounds: 3,
+        requests: BTreeMap::from([("read".to_owned(), 40)]),
+        records: Some(100),
+        slice_ns,
+        ..RunSpec::new(info.name, ["null:", "null:"])
+    }
+}
+
+/// The repeats of a plan: their targets, and whether each is on a second start.
+fn repeats(cells: &[CellRecord]) -> Vec<(usize, bool)> {
+    cells.iter().filter(|cell| cell.repeat).map(|cell| (cell.target, cell.second_start)).collect()
+}
+
+#[test]
+fn first_cell_of_each_target_is_repeated_on_a_second_start_where_there_is_one() {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    for slice_ns in [None, Some(1_000_000)] {
+        let [one, second, other] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+        let mut targets = [target("a", &one), target("b", &other)];
+        targets[0].second = Some(SecondStart { driver: start(&second, false), restart: None });
+        let plan = Plan::new(experiment, &spec(slice_ns), &targets).unwrap();
+        assert_eq!(repeats(&plan.records()), [(0, true), (1, false)]);
+        let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
+        assert_eq!(trials.len(), 4 * 3, "two cells and two repeats, three rounds");
+        let all_measured = trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_)));
+        assert!(all_measured, "{trials:?}");
+        let reads = |start: &Arc<AtomicUsize>| start.load(Ordering::Relaxed);
+        // Each start is loaded, checked and read as much as the other; the other target does the work of both.
+        assert!(reads(&second) > 120 && reads(&second).abs_diff(reads(&one)) < 40, "{one:?} {second:?}");
+        assert!(reads(&other) > reads(&one) + 100, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn second_start_that_fails_fails_its_repeat_alone() {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let mut targets = [target("a", &reads), target("b", &reads)];
+    targets[0].second = Some(SecondStart { driver: start(&reads, true), restart: None });
+    let plan = Plan::new(experiment, &spec(None), &targets).unwrap();
+    let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
+    for trial in &trials {
+        let failed = matches!(trial.outcome, Outcome::Failed { .. });
+        assert_eq!(failed, plan.cells[trial.cell].record.second_start, "{trial:?}");
+    }
+}
+
+#[test]
+fn recorded_run_repeats_where_it_repeated_when_it_began() {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let mut targets = [target("a", &reads), target("b", &reads)];
+    targets[1].second = Some(SecondStart { driver: start(&reads, false), restart: None });
+    let spec = spec(Some(1_000_000));
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let again = Plan::of_recorded(experiment, &spec, &plan.records(), &[false; 2]).unwrap();
+    assert_eq!(repeats(&again.records()), [(0, false), (1, true)]);
+    assert_eq!([0, 1].map(|target| again.wants_second_start(target)), [false, true]);
+    let new = Plan::draft(experiment, spec, &[false; 2]).unwrap();
+    assert_eq!([0, 1].map(|target| new.wants_second_start(target)), [true, true]);
+}

@@ -1,0 +1,63 @@
+//! The noise floor of each target, and by which of them a comparison is judged.
+
+mod common;
+
+use common::{INFO, Scenario};
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::finding::Section;
+use kurabe_report::{Summary, analyse};
+
+/// Two targets; the second one's repeat is off by up to a tenth.
+fn run() -> Run {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    for trial in &mut run.trials {
+        let cell = &run.header.cells[trial.cell];
+        if let (Outcome::Measured(measured), true, 1) = (&mut trial.outcome, cell.repeat, cell.target) {
+            measured.elapsed_ns = measured.elapsed_ns * (100 + u64::from(trial.round % 2) * 10) / 100;
+        }
+    }
+    run
+}
+
+fn floor_of(summary: &Summary, target: &str, operation: &str) -> f64 {
+    let mut cells = summary.cells.iter().filter(|cell| cell.operation == operation);
+    cells.find(|cell| cell.target == target).unwrap().noise_floor.unwrap()
+}
+
+#[test]
+fn targets_are_compared_by_the_larger_floor_and_cells_of_one_target_by_its_own() {
+    let summary = analyse(&run(), Some(&INFO));
+    let (small, large) = (floor_of(&summary, "sqlite", "write"), floor_of(&summary, "postgres", "write"));
+    assert!(small < 0.5 * large, "{small} {large}");
+    let mut seen = [0; 3];
+    for verdict in summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.operation == "write") {
+        let (kind, floor) = match verdict.target.as_deref() {
+            None => (0, large),
+            Some("sqlite") => (1, small),
+            Some(_) => (2, large),
+        };
+        seen[kind] += 1;
+        assert_eq!(verdict.noise_floor, Some(floor), "{verdict:?}");
+    }
+    assert!(seen.iter().all(|seen| *seen > 0), "{seen:?}");
+}
+
+#[test]
+fn floor_does_not_grow_with_the_number_of_other_targets() {
+    let alone = Scenario { targets: vec!["sqlite"], ..Scenario::default() }.run();
+    let mut others = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    // The same trials of the first target.
+    others.trials =
+        others.trials.into_iter().filter(|trial| trial.cell >= alone.header.cells.len()).collect();
+    others.trials.extend(alone.trials.iter().cloned());
+    let floor = |run: &Run| floor_of(&analyse(run, Some(&INFO)), "sqlite", "write");
+    assert!((floor(&alone) - floor(&others)).abs() < 1e-12);
+}
+
+#[test]
+fn report_says_on_which_start_each_target_was_measured_again() {
+    let summary = analyse(&run(), Some(&INFO));
+    let basis = summary.sentences(Section::Basis).join(" ");
+    assert!(basis.contains("SQLite on a second start: writes"), "{basis}");
+    assert!(basis.contains("PostgreSQL on the same server: writes"), "{basis}");
+}
