@@ -14,6 +14,7 @@ mod observed;
 mod packets;
 mod program;
 mod residue;
+mod restarts;
 mod sabotage;
 mod said;
 mod servers;

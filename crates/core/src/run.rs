@@ -65,6 +65,9 @@ pub struct RunSpec {
     /// they are made one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_ns: Option<u64>,
+    /// How often throwaway servers are restarted, between blocks of rounds; 0, and not written: not at all.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub restarts: u32,
 }
 
 /// The least time of a trial, where the user does not ask for another. A shorter one is not warmed up in a tenth of its
@@ -73,6 +76,9 @@ pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
 
 /// The fewest rounds of which trials are interleaved: the first is made of separate trials, and an interval takes two more.
 pub const LEAST_INTERLEAVED_ROUNDS: u32 = 3;
+
+/// The fewest rounds of a block, where servers are restarted between blocks.
+pub const LEAST_BLOCK: u32 = 2;
 
 /// What a difference must be to matter, where nobody says otherwise: 5 %.
 pub const DEFAULT_MARGIN: f64 = 0.05;
@@ -112,7 +118,33 @@ impl RunSpec {
             custom: None,
             until: None,
             slice_ns: None,
+            restarts: 0,
         }
+    }
+
+    /// Rounds that count for no speed: the first one, where trials are interleaved in the others.
+    fn uncounted(&self) -> u32 {
+        u32::from(self.slice_ns.is_some())
+    }
+
+    /// How many blocks the rounds are divided into: one more than there are restarts.
+    pub fn blocks(&self) -> u32 {
+        self.restarts.saturating_add(1)
+    }
+
+    /// The block of a round, from 0. All have as many rounds that count; the first has the one that does not, too.
+    pub fn block(&self, round: u32) -> u32 {
+        let length = (self.rounds.saturating_sub(self.uncounted()) / self.blocks()).max(1);
+        (round.saturating_sub(self.uncounted()) / length).min(self.restarts)
+    }
+
+    /// The fewest rounds, not fewer than these, of which blocks of equal length can be made.
+    pub fn rounds_in_blocks(&self, least: u32) -> u32 {
+        if self.restarts == 0 {
+            return least;
+        }
+        let length = least.saturating_sub(self.uncounted()).div_ceil(self.blocks()).max(LEAST_BLOCK);
+        length.saturating_mul(self.blocks()).saturating_add(self.uncounted())
     }
 }
 
@@ -311,6 +343,11 @@ pub struct Measurement {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_none(n: &u32) -> bool {
+    *n == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_false(yes: &bool) -> bool {
     !yes
 }
@@ -423,5 +460,43 @@ impl Run {
         let Some(until) = self.header.spec.until else { return Vec::new() };
         let later = self.resumptions.iter().filter_map(|resumption| resumption.max_rounds);
         [until.max_rounds].into_iter().chain(later).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> Vec<u32> {
+        let spec = RunSpec { rounds, restarts, slice_ns, ..RunSpec::new("x", ["null:"]) };
+        (0..rounds).map(|round| spec.block(round)).collect()
+    }
+
+    #[test]
+    fn blocks_have_as_many_rounds_that_count() {
+        assert_eq!(blocks(4, 0, None), [0, 0, 0, 0]);
+        assert_eq!(blocks(6, 1, None), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(blocks(7, 2, Some(1)), [0, 0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn rounds_are_made_as_many_as_fill_blocks() {
+        for slice_ns in [None, Some(1)] {
+            for restarts in 1..6 {
+                for least in 0..20 {
+                    let spec = RunSpec { restarts, slice_ns, ..RunSpec::new("x", ["null:"]) };
+                    let rounds = spec.rounds_in_blocks(least);
+                    let skipped = usize::from(slice_ns.is_some());
+                    let found = blocks(rounds, restarts, slice_ns).split_off(skipped);
+                    let lengths: Vec<usize> = found.chunk_by(|a, b| a == b).map(<[u32]>::len).collect();
+                    assert!(rounds >= least && lengths.len() as u32 == restarts + 1, "{found:?}");
+                    assert!(
+                        lengths[0] >= 2 && lengths.iter().all(|length| *length == lengths[0]),
+                        "{found:?}"
+                    );
+                    assert_eq!(spec.rounds_in_blocks(rounds), rounds);
+                }
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
-use kurabe_core::run::LEAST_TRIAL;
+use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     while cost.least() > budget {
         if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec.axes, &free.axes) {
             plan.drop_value(&axis, position);
-        } else if free.rounds && plan.spec.rounds > LEAST_ROUNDS {
-            plan.spec.rounds -= 1;
+        } else if let Some(rounds) = fewer_rounds(&plan.spec).filter(|_| free.rounds) {
+            plan.spec.rounds = rounds;
         } else {
             break;
         }
@@ -88,6 +88,13 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         time_for_all,
         expected: cost.expected(trial).max(budget),
     }
+}
+
+/// The next smaller number of rounds, of which blocks of equal length can be made where servers are restarted between them;
+/// `None` where that would be too few.
+fn fewer_rounds(spec: &RunSpec) -> Option<u32> {
+    let fewer = spec.rounds.checked_sub(spec.blocks())?;
+    (fewer >= spec.rounds_in_blocks(LEAST_ROUNDS)).then_some(fewer)
 }
 
 /// The value to leave out next: of the free axis that has the most, the one whose neighbours are closest to each other. Of axes
@@ -142,9 +149,14 @@ impl Cost {
             // A repeat has data of its own on another start, and where trials are interleaved.
             let own = is_repeat && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
-                cost.fixed += Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
+                let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
+                // After each restart it is loaded again.
+                let again = targets[record.target].restart.is_some();
+                cost.fixed += load * if again { plan.spec.blocks() } else { 1 };
             }
         }
+        // All servers are restarted at once.
+        cost.fixed += RESTART * plan.spec.restarts;
         cost
     }
 

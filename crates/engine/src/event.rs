@@ -11,6 +11,8 @@ pub enum Event<'a> {
         /// The cell that needs it.
         cell: &'a CellRecord,
     },
+    /// The throwaway servers are being restarted, between two blocks of rounds.
+    Restarting,
     /// A trial begins.
     TrialBegins {
         /// Its round, from 0.

@@ -113,12 +113,12 @@ impl Plan {
         for record in cells {
             let is_same =
                 |cell: &RunCell| cell.record.target == record.target && cell.record.axes == record.axes;
-            let mut cell = match drafted.iter().position(is_same).filter(|_| !record.repeat) {
-                Some(at) => drafted.swap_remove(at),
-                None => {
-                    let repeat = record.repeat.then_some(Repeat { second_start: record.second_start });
-                    plan.plan_cell(record.target, record.axes.clone(), repeat)?
-                }
+            let known = drafted.iter().position(is_same).filter(|_| !record.repeat);
+            let mut cell = if let Some(at) = known {
+                drafted.swap_remove(at)
+            } else {
+                let repeat = record.repeat.then_some(Repeat { second_start: record.second_start });
+                plan.plan_cell(record.target, record.axes.clone(), repeat)?
             };
             if record.unavailable.is_none() && cell.available().is_none() {
                 let why = cell.record.unavailable.unwrap_or_default();

@@ -79,6 +79,8 @@ pub(crate) struct RunState {
     pub(crate) again: Duration,
     /// Trials of an earlier sitting in which Kurabe stood still, and in whose place none was made.
     pub(crate) unrepeated: HashMap<(u32, TrialId), Repeat>,
+    /// The block of rounds in which this sitting has made trials last.
+    pub(crate) block: Option<u32>,
 }
 
 impl RunState {
@@ -93,6 +95,7 @@ impl RunState {
             timed: 0,
             again: Duration::ZERO,
             unrepeated: HashMap::new(),
+            block: None,
         };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);

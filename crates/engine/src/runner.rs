@@ -8,7 +8,7 @@ use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
 use crate::run_state::{Disturbance, Progress, Repeat, RunState, TrialResult, standstill};
 use crate::sides::Sides;
-use crate::target::Target;
+use crate::target::{Restart, Target};
 use crate::trial::{Failure, Pace, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Says of a trial that should not be relied on why that is.
@@ -105,8 +106,8 @@ impl Runner<'_> {
     /// fail: not where the user stopped it. `fixtures` are those of [`Fixture::open_all`].
     ///
     /// # Errors
-    /// What `emit` returns (a disk that is full), or a defect of the experiment's declaration. Errors of targets are
-    /// outcomes, not errors.
+    /// What `emit` returns (a disk that is full), a throwaway server that does not start again between blocks, or a defect of
+    /// the experiment's declaration. Other errors of targets are outcomes, not errors.
     pub fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
@@ -140,6 +141,7 @@ impl Runner<'_> {
         let mut round = 0;
         loop {
             while round < rounds {
+                self.begin_block(round, fixtures, state, emit)?;
                 if self.round(round, rounds, fixtures, state, emit)?.is_break() {
                     return Ok(());
                 }
@@ -154,6 +156,35 @@ impl Runner<'_> {
             }
             rounds = rounds.saturating_add(further);
         }
+    }
+
+    /// Restarts the throwaway servers where a round begins another block than the last one in which this sitting has made trials:
+    /// one that goes on with a run has just started them.
+    fn begin_block(
+        &self,
+        round: u32,
+        fixtures: &mut [Option<Fixture>],
+        state: &mut RunState,
+        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let is_made = |id: &TrialId| state.made.contains(&(round, *id)) || state.failed.contains(id);
+        if self.plan.trials.iter().all(is_made) || self.cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let block = self.plan.spec.block(round);
+        if state.block.replace(block).is_none_or(|last| last == block) {
+            return Ok(());
+        }
+        emit(Event::Restarting)?;
+        // Connections end with the servers, and stores that lie in memory: what was loaded goes first, while the servers are there
+        // to forget it, those of repeats before those that have claimed the namespace.
+        for (slot, fixture) in fixtures.iter_mut().enumerate().rev() {
+            let target = &self.targets[slot % self.targets.len()];
+            if target.restart.is_some() {
+                *fixture = None;
+            }
+        }
+        restart_all(self.targets)
     }
 
     /// One round: its trials in their order, then those again that were disturbed. Breaks where the user stopped the run.
@@ -439,6 +470,28 @@ impl Runner<'_> {
         measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
+}
+
+/// Restarts all throwaway servers of a run at once, each one's second start too.
+fn restart_all(targets: &[Target]) -> Result<()> {
+    let restarts = targets.iter().flat_map(|target| {
+        let second = target.second.as_ref().and_then(|second| second.restart.as_ref());
+        [target.restart.as_ref(), second].into_iter().flatten().map(move |restart| (target, restart))
+    });
+    thread::scope(|scope| {
+        let begin = |(target, restart)| {
+            let restart: &Restart = restart;
+            (target, thread::Builder::new().name("restart".to_owned()).spawn_scoped(scope, restart))
+        };
+        let threads: Vec<(&Target, _)> = restarts.map(begin).collect();
+        threads.into_iter().try_for_each(|(target, thread)| {
+            let thread = thread.map_err(|e| {
+                Error::new(ErrorKind::Limit, format!("no thread could be had to restart a server: {e}"))
+            })?;
+            let restarted = thread.join().unwrap_or_else(|panic| Err(panicked("a restart", &*panic)));
+            restarted.map_err(|error| error.context("restarting the server").context(&target.name))
+        })
+    })
 }
 
 pub(crate) fn unavailable() -> Error {

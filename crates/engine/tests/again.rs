@@ -37,7 +37,7 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
             Event::TrialEnds { record } => trials.push(record.clone()),
             Event::RoundsEnd { further, .. } => *further = more.next().copied().unwrap_or(0),
             Event::TrialBegins { ended, planned, .. } => assert!(ended < planned, "{ended} of {planned}"),
-            Event::Loading { .. } => {}
+            Event::Loading { .. } | Event::Restarting => {}
         }
         Ok(())
     });

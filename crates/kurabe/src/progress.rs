@@ -73,6 +73,7 @@ impl Progress {
             Event::Loading { cell } => {
                 self.bar.set_message(format!("filling the store of {}", self.words(cell)));
             }
+            Event::Restarting => self.bar.set_message("restarting the throwaway servers"),
             Event::TrialEnds { record } => self.ended(record),
             Event::RoundsEnd { .. } => {}
         }

@@ -19,6 +19,7 @@ use until::percentage;
 use words::{arrivals, known, parse_requests, several, word, words};
 
 mod interleave;
+mod restarts;
 
 pub(crate) use interleave::Interleave;
 pub(crate) mod until;
@@ -53,6 +54,7 @@ pub(crate) struct Request {
     max_rounds: Option<u64>,
     cache: Option<String>,
     interleave: Option<Interleave>,
+    restarts: Option<u64>,
 }
 
 /// The axes of an experiment, and the one that every experiment has.
@@ -143,6 +145,7 @@ impl Request {
         if let Some(text) = text("interleave") {
             self.interleave = Some(Interleave::parse(text).map_err(|e| e.context("--interleave"))?);
         }
+        self.restarts = count("restarts")?.or(self.restarts);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -284,7 +287,7 @@ impl Request {
             .budget
             .map_or(usual, |budget| if until.is_some() { (budget / 4).min(usual) } else { budget });
         let budget = (!asked).then_some(budget);
-        Ok(RunSpec {
+        let spec = RunSpec {
             experiment: info.name.to_owned(),
             targets: urls
                 .iter()
@@ -306,7 +309,9 @@ impl Request {
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
-        })
+            restarts: 0,
+        };
+        self.with_restarts(spec, &urls)
     }
 }
 
@@ -316,7 +321,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "experiment",
     "targets",
     "axes",
@@ -335,6 +340,7 @@ const KEYS: [&str; 19] = [
     "margin",
     "max-rounds",
     "interleave",
+    "restarts",
     "cache",
 ];
 
@@ -408,6 +414,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         .get("interleave")
         .map(|slice| Interleave::parse(&word(slice, "interleave")?).map_err(|e| e.context("interleave")))
         .transpose()?;
+    request.restarts = count("restarts")?;
     request.seed = count("seed")?;
     request.records = count("records")?;
     request.slo = time("slo")?;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 
 /// The scheme of a throwaway server: `up:postgres`.
-const UP: &str = "up";
+pub(crate) const UP: &str = "up";
 
 /// Targets that are reachable, with the throwaway servers among them, which live as long as this does.
 pub(crate) struct Opened {

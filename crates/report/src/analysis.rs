@@ -24,15 +24,15 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let targets: Vec<TargetSummary> = header.targets.iter().map(target).collect();
     let metrics = metrics::all(run, info);
     let mut cells = figures(run, &metrics);
-    metrics::derive(&metrics, &labels, &mut cells, header.spec.seed);
+    metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;
     labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
-    let noise = Noise::of(&labels, &cells, header.spec.seed);
+    let noise = Noise::of(&labels, &cells, &header.spec);
     noise.tell(&labels, &mut cells);
     let rule = Rule::of(run);
     // A comparison between two planned analyses would be one that nothing was spent for.
     let (verdicts, comparisons) = match rule.next() {
-        None => compare(&labels, &cells, &noise, &rule, header.spec.seed),
+        None => compare(&labels, &cells, &noise, &rule, &header.spec),
         Some(_) => (Vec::new(), [0; 2]),
     };
     let measured = run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Measured(_)));

@@ -8,13 +8,14 @@
 
 use crate::finding::{Limit, Pair, Why};
 use crate::labels::Labels;
-use crate::metrics::Rounds;
+use crate::metrics::{Rounds, samples};
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
+use kurabe_core::run::RunSpec;
 use kurabe_stats::settle::{further_rounds, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
@@ -22,12 +23,25 @@ use std::collections::BTreeMap;
 /// The name of what two targets differ in.
 pub(crate) const TARGET: &str = "target";
 
-/// What two cells have of a metric in the rounds in which both were measured, in their order; higher is better.
-pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo) -> (Vec<f64>, Vec<f64>) {
+/// What two cells have of a metric in the rounds in which both were measured; higher is better.
+pub(crate) struct Paired {
+    /// The samples of each, in the order of the rounds.
+    pub a: Vec<f64>,
+    pub b: Vec<f64>,
+    /// The rounds that they are made of: as many, or several each.
+    pub rounds: usize,
+}
+
+/// Pairs what two cells of a run have of a metric.
+pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo, spec: &RunSpec) -> Paired {
     let rounds = |cell: &CellFigures| cell.metric(&metric.name).map(|found| found.by_round.clone());
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
-    let both = a.iter().filter_map(|(round, value)| Some((*value, *b.get(round)?)));
-    both.map(|(a, b)| (metric.goodness(a), metric.goodness(b))).unzip()
+    let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
+    let of = |one: &Rounds, other: &Rounds| {
+        samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), spec)
+    };
+    let rounds = a.keys().filter(|round| b.contains_key(round)).count();
+    Paired { a: of(&a, &b), b: of(&b, &a), rounds }
 }
 
 /// Which sides of two servers' figures are not exact: why the pair may not be compared, whatever the rounds show.
@@ -85,7 +99,7 @@ pub(crate) fn compare(
     cells: &[CellFigures],
     noise: &Noise,
     rule: &Rule,
-    seed: u64,
+    spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.baseline_repeat);
     let index: BTreeMap<(usize, &Cell, &str), &CellFigures> =
@@ -113,7 +127,7 @@ pub(crate) fn compare(
     }
     found.sort_by_key(|(metric, ..)| !metric.primary);
     let comparable = |metric: &MetricInfo, sides: &[Option<&CellFigures>; 2]| match sides.map(ok) {
-        [Some(a), Some(b)] => !paired(a, b, metric).0.is_empty(),
+        [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
         _ => false,
     };
     // The intervals of primary metrics hold together, and those of the others do: who asks of many metrics pays for it there.
@@ -122,9 +136,9 @@ pub(crate) fn compare(
         these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
     });
     let judged = found.into_iter().enumerate().map(|(n, (metric, pair, sides))| {
-        let settings = IntervalSettings::new(mix(seed, n as u64));
+        let settings = IntervalSettings::new(mix(spec.seed, n as u64));
         let settings = settings.for_comparisons(count[usize::from(!metric.primary)].max(1));
-        judge_pair(labels, (metric, pair), sides, (noise, rule), &settings)
+        judge_pair(labels, (metric, pair), sides, (noise, rule, spec), &settings)
     });
     (judged.collect(), count)
 }
@@ -205,7 +219,7 @@ fn judge_pair(
     labels: &Labels,
     (metric, planned): (&MetricInfo, Planned),
     cells: [Option<&CellFigures>; 2],
-    (noise, rule): (&Noise, &Rule),
+    (noise, rule, spec): (&Noise, &Rule, &RunSpec),
     once: &IntervalSettings,
 ) -> Verdict {
     let targets = [planned.a.0, planned.b.0];
@@ -256,14 +270,14 @@ fn judge_pair(
         verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_figures(side, cell));
         return verdict;
     };
-    let (subject, other) = paired(a, b, metric);
-    verdict.rounds = subject.len() as u32;
+    let pair = paired(a, b, metric, spec);
+    verdict.rounds = pair.rounds as u32;
     if let Some(why) = not_comparable([a, b], sides) {
         verdict.why = Some(why);
         return verdict;
     }
-    let Ok(ratio) = PairedRatio::of(&subject, &other, &rule.settings(*once)) else {
-        verdict.why = Some(if subject.is_empty() { Why::NoCommonRound } else { Why::NotPositive });
+    let Ok(ratio) = PairedRatio::of(&pair.a, &pair.b, &rule.settings(*once)) else {
+        verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return verdict;
     };
     let floor = noise_floor.unwrap_or(0.0);
@@ -274,7 +288,9 @@ fn judge_pair(
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if !verdict.conclusive {
         let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
-        verdict.further_rounds = further.map(|rounds| rounds as u32);
+        // Further samples are as many rounds each as those that were made.
+        let each = pair.rounds.div_ceil(ratio.rounds.max(1));
+        verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
     verdict.smallest_detectable = minimum_detectable_ratio(&ratio, floor).map(|factor| factor - 1.0);
     verdict.ratio = Some(ratio.ratio);

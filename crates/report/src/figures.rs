@@ -11,7 +11,7 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
 use kurabe_core::metric::speed;
 use kurabe_core::observation::Observation;
-use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, TrialRecord};
+use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
 use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, IntervalSettings, mix};
 use std::collections::BTreeMap;
@@ -106,10 +106,11 @@ fn of_cell(
     } else {
         figures.status = Status::Ok;
         let counted = counted(&measured);
-        fill(&mut figures, &counted, seed);
+        fill(&mut figures, &counted, (&run.header.spec, seed));
         // Interleaved trials are not observed; the one before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
-        figures.metrics = metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, seed);
+        figures.metrics =
+            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, (&run.header.spec, seed));
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
@@ -162,9 +163,9 @@ fn failure(
     Some(format!("no transaction was completed in round {}", empty.0 + 1))
 }
 
-fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, seed: u64) {
+fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, (spec, seed): (&RunSpec, u64)) {
     figures.rounds = measured.len() as u32;
-    let rates: Vec<f64> = measured.values().map(|m| m.ops_per_second()).collect();
+    let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
     figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::new(seed))
         .map(|Interval { value, low, high }| Rate { median: value, low, high });
     let mut service = Histogram::new();

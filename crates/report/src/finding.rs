@@ -381,7 +381,7 @@ pub enum Finding {
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
     /// What was tested, and with what care. `slice_ns`: how long a slice is, where trials were interleaved in slices;
-    /// `not_interleaved`: why those that were not were not. `analysed_after`: rounds; empty where the run was analysed once,
+    /// `restarts`: how often throwaway servers were restarted between blocks of rounds; `not_interleaved`: why those that were not were not. `analysed_after`: rounds; empty where the run was analysed once,
     /// at its end.
     Tested {
         targets: Vec<String>,
@@ -390,6 +390,7 @@ pub enum Finding {
         comparisons: u32,
         further_comparisons: u32,
         slice_ns: Option<u64>,
+        restarts: u32,
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
     },

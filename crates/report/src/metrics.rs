@@ -10,8 +10,9 @@ use kurabe_core::metric::{
     Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Source, THROUGHPUT, Unit,
     speed,
 };
-use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::run::{Measurement, Outcome, Run, RunSpec};
 use kurabe_stats::distribution::student_t_quantile;
+use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, interval_of_median, median, mix};
 use std::collections::BTreeMap;
 
@@ -93,6 +94,15 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     metrics
 }
 
+/// The values of which a median, a ratio or an interval is made: one for each round, and where servers were restarted between
+/// blocks of rounds, the mean of each block.
+pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &RunSpec) -> Vec<f64> {
+    if spec.restarts == 0 {
+        return by_round.into_iter().map(|(_, value)| value).collect();
+    }
+    means_of_blocks(by_round, |round| spec.block(round))
+}
+
 /// The value of a metric in one trial.
 fn value(metric: &MetricInfo, load: Load, measured: &Measurement) -> Option<f64> {
     let p99 = |times: &kurabe_stats::Histogram| times.quantile(0.99).map(|ns| ns as f64);
@@ -111,7 +121,7 @@ pub(crate) fn of_cell(
     load: Load,
     counted: &BTreeMap<u32, &Measurement>,
     measured: &BTreeMap<u32, &Measurement>,
-    seed: u64,
+    (spec, seed): (&RunSpec, u64),
 ) -> Vec<MetricFigures> {
     let rounds = |metric: &MetricInfo, trials: &BTreeMap<u32, &Measurement>| -> Rounds {
         trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
@@ -119,15 +129,15 @@ pub(crate) fn of_cell(
     let figures = |metric: &MetricInfo| {
         let found = rounds(metric, counted);
         let found = if found.is_empty() { rounds(metric, measured) } else { found };
-        MetricFigures::of(metric, found, seed)
+        MetricFigures::of(metric, found, (spec, seed))
     };
     metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
 }
 
 impl MetricFigures {
     /// The median of the rounds with its interval; nothing of no round.
-    fn of(metric: &MetricInfo, by_round: Rounds, seed: u64) -> Option<Self> {
-        let values: Vec<f64> = by_round.values().copied().collect();
+    fn of(metric: &MetricInfo, by_round: Rounds, (spec, seed): (&RunSpec, u64)) -> Option<Self> {
+        let values = samples(by_round.clone(), spec);
         let Interval { value, low, high } = interval(&values, &IntervalSettings::new(seed))?;
         // A share is a part of the whole, however few the rounds.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
@@ -159,7 +169,7 @@ pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<In
 }
 
 /// Adds the metrics that are made of several cells.
-pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellFigures], seed: u64) {
+pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellFigures], spec: &RunSpec) {
     for (n, metric) in metrics.iter().enumerate() {
         let found: Vec<(Vec<usize>, Rounds)> = match metric.source {
             Source::Trial => continue,
@@ -167,8 +177,8 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
             Source::Cost(axis) => costs(labels, cells, axis),
         };
         for (line, rounds) in found {
-            let seed = mix(mix(seed, n as u64), line[0] as u64);
-            let Some(figures) = MetricFigures::of(metric, rounds, seed) else { continue };
+            let seed = mix(mix(spec.seed, n as u64), line[0] as u64);
+            let Some(figures) = MetricFigures::of(metric, rounds, (spec, seed)) else { continue };
             for at in line {
                 let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
                 let place = metrics[..n].iter().filter(before).count();

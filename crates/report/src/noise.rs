@@ -4,6 +4,7 @@ use crate::comparison::paired;
 use crate::finding::NoiseFloor;
 use crate::labels::Labels;
 use crate::summary::{CellFigures, MetricInfo, Status};
+use kurabe_core::run::RunSpec;
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
 /// What the run's A/A pairs show.
@@ -26,7 +27,7 @@ struct Floor {
 impl Noise {
     /// Compares each repeat with the cell that it repeats. The intervals of one target hold together: a floor says how far that
     /// target is from itself, and is not to grow with the number of others.
-    pub fn of(labels: &Labels, cells: &[CellFigures], seed: u64) -> Self {
+    pub fn of(labels: &Labels, cells: &[CellFigures], spec: &RunSpec) -> Self {
         let pairs: Vec<(&CellFigures, &CellFigures)> = cells
             .iter()
             .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
@@ -34,9 +35,9 @@ impl Noise {
             .collect();
         let floor = |repeat: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
             let same = pairs.iter().filter(|(other, _)| other.target_index == repeat.target_index).count();
-            let settings = IntervalSettings::new(mix(seed, 0xAA)).for_comparisons(same as u32);
-            let (subject, baseline) = paired(repeat, original, metric);
-            let difference = noise_floor(&[PairedRatio::of(&subject, &baseline, &settings).ok()?])?;
+            let settings = IntervalSettings::new(mix(spec.seed, 0xAA)).for_comparisons(same as u32);
+            let pair = paired(repeat, original, metric, spec);
+            let difference = noise_floor(&[PairedRatio::of(&pair.a, &pair.b, &settings).ok()?])?;
             Some(Floor {
                 target: repeat.target_index,
                 operation: repeat.operation.clone(),

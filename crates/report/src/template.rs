@@ -577,7 +577,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotReported { target: name, what, reason } => {
             format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
         }
-        F::Tested { targets, cpus, rounds: made, comparisons, further_comparisons, slice_ns, not_interleaved, analysed_after } => {
+        F::Tested { targets, cpus, rounds: made, comparisons, further_comparisons, slice_ns, restarts, not_interleaved, analysed_after } => {
             let (varied, held) = labels.tested();
             let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
             let held =
@@ -615,6 +615,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 1 => "; so does that of 1 comparison of a further metric, by itself".to_owned(),
                 n => format!("; so do those of {n} comparisons of further metrics, among themselves"),
             };
+            let blocks = match restarts {
+                0 => String::new(),
+                n => format!(
+                    ", in {} blocks between which throwaway servers were restarted, so that intervals are made of the means of blocks",
+                    n + 1
+                ),
+            };
             let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
             let analysed = if analysed.is_empty() || *comparisons == 0 {
                 String::new()
@@ -622,7 +629,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 format!(", at analyses after {} rounds", list(&analysed))
             };
             format!(
-                "tested: {}{varied}{held}{cpus}. {} in random order{slices}{separate}; {compared}{analysed}{further}.",
+                "tested: {}{varied}{held}{cpus}. {} in random order{blocks}{slices}{separate}; {compared}{analysed}{further}.",
                 labels.targets_of(targets),
                 rounds(*made),
             )

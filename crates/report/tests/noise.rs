@@ -1,5 +1,7 @@
 //! The noise floor of each target, and by which of them a comparison is judged.
 
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
 mod common;
 
 use common::{INFO, Scenario};

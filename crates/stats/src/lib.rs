@@ -10,6 +10,7 @@
 //! | [`distribution`] | quantiles of the normal and Student t distributions |
 //! | [`interval`] | how far may the centre of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
+//! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
 //! | [`verdict`] | may that be called faster or slower |
 //! | [`steady`] | was a trial steady, and from when on |
 //! | [`settle`] | were enough rounds made, without calling equals different by looking often |
@@ -35,6 +36,7 @@ pub mod distribution;
 mod error;
 pub mod histogram;
 pub mod interval;
+pub mod nested;
 pub mod paired;
 pub mod permutation;
 pub mod rng;

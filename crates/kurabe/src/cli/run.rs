@@ -152,7 +152,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .help(format!("{help} [default: {default}]"))
 }
 
-fn how() -> [Arg; 18] {
+fn how() -> [Arg; 19] {
     let heading = "How it is measured";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
@@ -207,6 +207,12 @@ fn how() -> [Arg; 18] {
         .num_args(0..=1)
         .require_equals(true)
         .default_missing_value("10ms"),
+        arg(
+            "restarts",
+            "N",
+            "Restarts throwaway servers so often, between blocks of rounds of equal length: intervals then hold what one start does \
+             otherwise than another [default: 0]",
+        ),
         arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
         arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
         arg(

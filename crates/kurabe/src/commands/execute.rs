@@ -262,6 +262,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("{operation} on {target} to end"));
             }
+            Event::Restarting => signals::wait_for("the throwaway servers to start again"),
             Event::Loading { cell } => {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("the store of {target} to be filled"));

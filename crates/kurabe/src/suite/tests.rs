@@ -98,3 +98,30 @@ fn what_the_user_names_is_not_free_to_be_left_out() {
     assert!(!some.rounds && !some.axes.iter().any(|axis| axis == "payload"));
     assert!(some.axes.iter().any(|axis| axis == "layout"));
 }
+
+#[test]
+fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
+    let spec = |text: &str| parse(&format!("experiment = 'point-read'\n{text}"), None).unwrap().spec();
+    let on = "targets = ['up:redis', 'sqlite:']";
+    let made = |text: &str| spec(&format!("{on}\n{text}")).map(|spec| (spec.restarts, spec.rounds)).unwrap();
+    // With interleaved trials the first round is in no block's length.
+    assert_eq!(made(""), (0, 6));
+    assert_eq!(made("restarts = 0\nrounds = 5"), (0, 5));
+    assert_eq!(made("restarts = 1"), (1, 7));
+    assert_eq!(made("restarts = 4"), (4, 11));
+    assert_eq!(made("restarts = 2\ninterleave = 'off'"), (2, 6));
+    assert_eq!(made("restarts = 2\nrounds = 7"), (2, 7));
+    assert_eq!(made("restarts = 2\nrounds = 6\naxes = { rate = '100' }"), (2, 6));
+    for (text, part, hint) in [
+        ("restarts = 2\nrounds = 6", "6 rounds cannot be divided into 3 blocks", "--rounds 7"),
+        ("restarts = 2\nrounds = 5\ninterleave = 'off'", "5 rounds cannot be", "--rounds 6"),
+        ("restarts = 1\nrounds = 2", "of 2 rounds at least", "--rounds 4"),
+        ("restarts = 1\nuntil = 'settled'", "does not go with --until", "known when the run begins"),
+        ("restarts = 1001", "out of range", "from 0 to 1000"),
+    ] {
+        let error = spec(&format!("{on}\n{text}")).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains(hint), "{text}: {error}");
+    }
+    let error = spec("restarts = 1\ntargets = ['sqlite:', 'null:']").unwrap_err().to_string();
+    assert!(error.contains("no target is a throwaway server"), "{error}");
+}

@@ -9,6 +9,7 @@ mod render;
 
 use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
 use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
+use crate::metrics::samples;
 use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
@@ -236,11 +237,12 @@ fn row(
     if row.why.is_some() {
         return row;
     }
-    let figures = |cell: &CellFigures| -> Vec<f64> {
-        let rounds = cell.metric(&metric.name).map(|found| found.by_round.values());
-        rounds.into_iter().flatten().map(|value| metric.goodness(*value)).collect()
+    let figures = |summary: &Summary, cell: &CellFigures| {
+        let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
+        let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
+        samples(rounds.into_iter().flatten().map(good), &summary.spec)
     };
-    let Some(ratio) = welch(&figures(b), &figures(a), comparisons) else {
+    let Some(ratio) = welch(&figures(second, b), &figures(first, a), comparisons) else {
         row.why = Some(Why::NotPositive);
         return row;
     };

@@ -2,7 +2,7 @@
 
 use super::{Context, pairs};
 use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate};
-use crate::metrics::interval;
+use crate::metrics::{interval, samples};
 use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
@@ -96,7 +96,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
     let [a, b] = context.sides(verdict)?;
     let clients = |cell: &CellFigures| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
-    let rounds: Vec<f64> = a.metric(metric)?.by_round.values().copied().collect();
+    let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
     // A round in which it was the other way round leaves no interval that says how much: the ratio has one.
     if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
         return None;

@@ -1,0 +1,51 @@
+//! Rounds in blocks, between which servers were started anew.
+//!
+//! Each start of a server can be faster or slower than the next one, for as long as it lasts: memory and files lie otherwise, other
+//! plans are chosen. Rounds of one start then agree with each other, and many of them say no more of the other starts than
+//! few do. Where servers are restarted between blocks of rounds, the samples are therefore the means of the blocks, as many as there
+//! were starts, and the rounds only make each of them more exact (T. Kalibera and R. Jones, "Rigorous benchmarking in
+//! reasonable time", ISMM 2013: the variance of a mean of means is estimated at the highest level that was repeated). The variance of
+//! the blocks' means holds that of the rounds too, so that nothing is to be decided by looking which of the two is larger: where
+//! starts do not differ, intervals are wider than they need be, since there are fewer samples, and never too narrow.
+//!
+//! `tests/nested.rs` shows both on simulated runs.
+
+/// The mean of each block of figures, in the order in which the blocks come; `block` tells the block of a round. Figures that are all
+/// positive have a geometric mean, so that the ratio of two sides' means is the mean of their ratios; others an
+/// arithmetic one.
+#[must_use]
+pub fn means_of_blocks(
+    figures: impl IntoIterator<Item = (u32, f64)>,
+    block: impl Fn(u32) -> u32,
+) -> Vec<f64> {
+    let figures: Vec<(u32, f64)> = figures.into_iter().collect();
+    let geometric = figures.iter().all(|(_, figure)| *figure > 0.0);
+    let mean = |of_block: &[(u32, f64)]| {
+        let sum: f64 = of_block.iter().map(|(_, figure)| if geometric { figure.ln() } else { *figure }).sum();
+        let mean = sum / of_block.len() as f64;
+        if geometric { mean.exp() } else { mean }
+    };
+    figures.chunk_by(|(a, _), (b, _)| block(*a) == block(*b)).map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratio_of_means_is_the_mean_of_ratios() {
+        let a = [(0, 100.0), (1, 400.0), (2, 300.0)];
+        let b = [(0, 50.0), (1, 100.0), (2, 100.0)];
+        let block = |round: u32| round / 2;
+        let (a, b) = (means_of_blocks(a, block), means_of_blocks(b, block));
+        assert_eq!(a.len(), 2);
+        assert!((a[0] - 200.0).abs() < 1e-9 && (a[1] - 300.0).abs() < 1e-9, "{a:?}");
+        assert!((a[0] / b[0] - 8.0_f64.sqrt()).abs() < 1e-9, "{b:?}");
+    }
+
+    #[test]
+    fn figures_that_are_not_all_positive_have_arithmetic_means() {
+        assert_eq!(means_of_blocks([(0, -1.0), (1, 3.0), (5, 0.0)], |round| round / 2), [1.0, 0.0]);
+        assert!(means_of_blocks([], |round| round).is_empty());
+    }
+}

@@ -1,0 +1,114 @@
+//! Throwaway servers have a second start, on which their first cell is measured again; `--restarts` starts both anew between blocks
+//! of rounds.
+
+use crate::support::{Answer, Place, signal};
+use kurabe_testbed::testing;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Child;
+use std::time::Duration;
+
+/// Short trials, one after the other.
+const BRIEF: [&str; 7] = ["--interleave=off", "--requests", "300", "--records", "200", "--rounds", "4"];
+
+/// The number of each process, its name and its parent's number.
+fn processes() -> Vec<(u32, String, u32)> {
+    let of = |entry: fs::DirEntry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (pid, rest) = stat.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        Some((pid.parse().ok()?, name.to_owned(), rest.split(' ').nth(1)?.parse().ok()?))
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+/// The servers of this name that descend from a process.
+fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
+    let all = processes();
+    let mut family = BTreeSet::from([root]);
+    loop {
+        let child = |(pid, _, parent): &(u32, String, u32)| family.contains(parent).then_some(*pid);
+        let next: BTreeSet<u32> = all.iter().filter_map(child).chain([root]).collect();
+        if next == family {
+            break;
+        }
+        family = next;
+    }
+    // One that only says its version listens nowhere.
+    let listens = |pid: u32| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("127.0.0.1"))
+    };
+    let servers = all.iter().filter(|(pid, of, _)| of == name && family.contains(pid) && listens(*pid));
+    servers.map(|(pid, ..)| *pid).collect()
+}
+
+/// Watches a run to its end: the servers that it ever had, and the most at once.
+fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
+    let (mut ever, mut most) = (BTreeSet::new(), 0);
+    while child.try_wait().unwrap().is_none() {
+        let now = descendants(child.id(), name);
+        most = most.max(now.len());
+        ever.extend(now);
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    (Answer::of(&child.wait_with_output().unwrap()), ever, most)
+}
+
+#[test]
+fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
+    let Some(_) = testing::server("memcached") else { return };
+    for (restarts, servers) in [("0", 2), ("1", 4)] {
+        let place = Place::new();
+        let what = ["run", "point-read", "up:memcached", "--restarts", restarts];
+        let what = [&what[..], &BRIEF].concat();
+        let (answer, ever, most) = watch(place.spawn(&what), "memcached");
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!((ever.len(), most), (servers, 2), "--restarts {restarts}: {ever:?}");
+        let report = place.run(&["report", "--format", "json"]).json();
+        let cells = report["cells"].as_array().unwrap();
+        let second: Vec<bool> = cells.iter().map(|cell| cell["second_start"] == true).collect();
+        assert_eq!(second, [false, true], "{report:#}");
+        for cell in cells {
+            assert!(cell["status"] == "ok" && cell["rounds"] == 4, "{cell:#}");
+            assert!(cell["noise_floor"].as_f64().is_some(), "{cell:#}");
+        }
+        let recorded = report["spec"].get("restarts").and_then(serde_json::Value::as_u64);
+        assert_eq!(recorded.unwrap_or(0).to_string(), restarts);
+    }
+}
+
+#[test]
+fn stopped_run_with_restarts_goes_on_in_its_blocks() {
+    let Some(_) = testing::server("redis") else { return };
+    let place = Place::new();
+    let what = ["run", "point-read", "up:redis", "sqlite:", "--restarts", "2", "--duration", "60ms"];
+    let child = place.spawn(&[&what[..], &["--records", "200", "--rounds", "10"]].concat());
+    place.wait_for_trials(6);
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let resumed = place.run(&["resume", "last"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let report = place.run(&["report", "--format", "json"]).json();
+    assert_eq!((&report["complete"], &report["spec"]["restarts"]), (&true.into(), &2.into()), "{report:#}");
+    // Interleaved: the first round is observed and counts for no speed.
+    assert_eq!(report["verdicts"][0]["rounds"], 9, "{report:#}");
+    let said = resumed.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("in 3 blocks between which throwaway servers were restarted"), "{said}");
+    // Both have a second start: a server another process, a temporary database another file.
+    assert!(said.contains("Redis on a second start") && said.contains("SQLite on a second start"), "{said}");
+}
+
+#[test]
+fn restarts_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    for (args, part) in [
+        (&["null:", "--restarts", "1"][..], "no target is a throwaway server"),
+        (&["up:redis", "--restarts", "3", "--rounds", "6"], "4 blocks of equal length"),
+        (&["up:redis", "--restarts", "1", "--until", "settled"], "does not go with --until"),
+    ] {
+        let answer = place.run(&[&["run", "point-read"], args].concat());
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+    }
+}
