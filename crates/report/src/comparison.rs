@@ -83,6 +83,16 @@ pub(crate) fn bounded(
     (VerdictResult::NotComparable, Some(Why::ClientBound { sides }), false)
 }
 
+/// Whether the interval allows that one side wins whose figure is a lower bound, and the other's is none: a result that
+/// [`bounded`] leaves as it is.
+fn may_win(ratio: &PairedRatio, cells: [&CellFigures; 2]) -> bool {
+    match cells.map(CellFigures::is_lower_bound) {
+        [true, false] => ratio.high().is_none_or(|high| high > 1.0),
+        [false, true] => ratio.low().is_none_or(|low| low < 1.0),
+        _ => false,
+    }
+}
+
 /// What a ratio shows, held against the noise floor and the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> VerdictResult {
     match judge(ratio, floor, Direction::HigherIsBetter) {
@@ -282,10 +292,13 @@ fn judge_pair(
     };
     let floor = noise_floor.unwrap_or(0.0);
     verdict.result = result_of(&ratio, floor, rule.margin);
+    verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
+        // Further rounds may still show that the side whose client is full wins, where that is one side only.
+        let cannot_be_called = verdict.result == VerdictResult::NotComparable && !may_win(&ratio, [a, b]);
+        verdict.conclusive |= cannot_be_called;
     }
-    verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if !verdict.conclusive {
         let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
         // Further samples are as many rounds each as those that were made.

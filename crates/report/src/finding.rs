@@ -372,8 +372,9 @@ pub enum Finding {
         until: bool,
         slices_help: bool,
     },
-    /// Every comparison is conclusive: called, or equal to within the margin.
-    AllConclusive { margin: f64 },
+    /// Further rounds would show nothing more: of so many comparisons some cannot be made, and the others are called, or equal to
+    /// within the margin.
+    AllConclusive { margin: f64, of: u32, not_comparable: u32 },
     /// The report leaves out targets of the run.
     LeftOut { targets: u32, noise_floor_lost: bool },
     /// A licence restricts publishing a target's figures.

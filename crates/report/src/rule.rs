@@ -1,7 +1,7 @@
 //! When a run is analysed, and what makes its comparisons conclusive.
 
 use crate::finding::Finding;
-use crate::summary::Verdict;
+use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
 use kurabe_stats::IntervalSettings;
 use kurabe_stats::settle::{Analyses, at_analysis};
@@ -68,7 +68,13 @@ impl Rule {
         let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
         let until = self.until.is_some();
         if open.is_empty() {
-            return (until && !compared.is_empty()).then_some(Finding::AllConclusive { margin: self.margin });
+            let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
+            let (of, not_comparable) = (compared.len() as u32, refused.count() as u32);
+            return (until && of > 0).then_some(Finding::AllConclusive {
+                margin: self.margin,
+                of,
+                not_comparable,
+            });
         }
         Some(Finding::Undecided {
             inconclusive: open.len() as u32,

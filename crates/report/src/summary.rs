@@ -454,7 +454,7 @@ pub struct Verdict {
     pub smallest_detectable: Option<f64>,
     /// How many comparisons its interval was widened for, so that all hold together.
     pub corrected_for: u32,
-    /// Whether it is called, or its whole interval lies within the margin, or it cannot be compared.
+    /// Whether it is called, or its whole interval lies within the margin, or no further rounds could make it comparable.
     pub conclusive: bool,
     /// About how many more rounds would decide it; `None` where it is conclusive, or none that can be foreseen would.
     pub further_rounds: Option<u32>,

@@ -558,8 +558,16 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 percent(*margin)
             )
         }
-        F::AllConclusive { margin } => {
-            format!("every comparison is conclusive: called, or equal to within {}.", percent(*margin))
+        F::AllConclusive { margin, of, not_comparable } => {
+            let margin = percent(*margin);
+            let refused = "cannot be made, however many rounds follow";
+            match not_comparable {
+                0 => format!("every comparison is conclusive: called, or equal to within {margin}."),
+                n if n == of => format!("{} {refused}.", if *n == 1 { "the comparison".to_owned() } else { format!("all {n} comparisons") }),
+                n => format!(
+                    "{n} of {of} comparisons {refused}; every other one is conclusive: called, or equal to within {margin}."
+                ),
+            }
         }
         F::LeftOut { targets, noise_floor_lost } => {
             let floor = if *noise_floor_lost {

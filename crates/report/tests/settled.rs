@@ -1,0 +1,84 @@
+//! When further rounds say nothing more: what `--until settled` ends by, and what the report then says.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+mod common;
+
+use common::{INFO, Pattern, Scenario, observed};
+use kurabe_core::run::{Outcome, Run, Until};
+use kurabe_report::summary::{Verdict, VerdictResult};
+use kurabe_report::{Summary, analyse};
+
+/// Two targets that are equal but for noise, the second one slower by `slower`; the clients of these are full.
+fn run(full: [bool; 2], noise: f64, slower: f64) -> Run {
+    let mut run = Scenario {
+        targets: vec!["postgres", "postgres"],
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        operations: vec!["read"],
+        rounds: 4,
+        noise,
+        ..Scenario::default()
+    }
+    .run();
+    run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
+    for trial in &mut run.trials {
+        let target = run.header.cells[trial.cell].target;
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        if target == 1 {
+            measured.elapsed_ns = (measured.elapsed_ns as f64 * slower) as u64;
+        }
+        let pattern = if full[target] { Pattern::ClientFull } else { Pattern::ServerThreadFull };
+        measured.observed = Some(Box::new(observed(pattern, measured)));
+    }
+    run
+}
+
+fn of_targets(summary: &Summary) -> Verdict {
+    let mut verdicts = summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.target.is_none());
+    verdicts.next().unwrap().clone()
+}
+
+#[test]
+fn comparison_stays_open_while_the_one_side_whose_client_is_full_may_still_win() {
+    for full in [[true, false], [false, true]] {
+        let summary = analyse(&run(full, 0.2, 1.0), Some(&INFO));
+        let verdict = of_targets(&summary);
+        // Not ranked, and not settled: a lower bound may win.
+        assert_eq!(
+            (verdict.result, verdict.conclusive),
+            (VerdictResult::NotComparable, false),
+            "{verdict:?}"
+        );
+        assert!(verdict.low.unwrap() < 1.0 && verdict.high.unwrap() > 1.0, "{verdict:?}");
+        assert!(
+            !summary.findings.iter().any(|said| said.sentence.contains("every comparison is conclusive"))
+        );
+    }
+    // The full side wins, and is called.
+    let won = of_targets(&analyse(&run([true, false], 0.01, 2.0), Some(&INFO)));
+    assert_eq!((won.result, won.conclusive, won.lower_bound), (VerdictResult::Better, true, true), "{won:?}");
+    // It has lost, which may be its client's fault: no further rounds can tell.
+    let lost = of_targets(&analyse(&run([false, true], 0.01, 2.0), Some(&INFO)));
+    assert_eq!((lost.result, lost.conclusive), (VerdictResult::NotComparable, true), "{lost:?}");
+}
+
+#[test]
+fn comparison_of_two_full_clients_is_settled_and_not_said_to_be_called_or_equal() {
+    let summary = analyse(&run([true, true], 0.2, 1.0), Some(&INFO));
+    let verdict = of_targets(&summary);
+    assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NotComparable, true), "{verdict:?}");
+    let said: Vec<&str> = summary.findings.iter().map(|said| said.sentence.as_str()).collect();
+    assert!(said.iter().any(|said| said.contains("cannot be made, however many rounds follow")), "{said:?}");
+    assert!(!said.iter().any(|said| said.contains("every comparison is conclusive")), "{said:?}");
+}
+
+#[test]
+fn equals_that_are_known_to_be_equal_are_settled() {
+    let summary = analyse(&run([false, false], 0.002, 1.0), Some(&INFO));
+    let verdict = of_targets(&summary);
+    assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NoDifference, true), "{verdict:?}");
+    let said: Vec<&str> = summary.findings.iter().map(|said| said.sentence.as_str()).collect();
+    assert!(said.iter().any(|said| said.starts_with("Every comparison is conclusive")), "{said:?}");
+}
