@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     fn blocks(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> Vec<u32> {
-        let spec = RunSpec { rounds, restarts, slice_ns, ..RunSpec::new("x", ["null:"]) };
+        let spec = RunSpec { rounds, slice_ns, restarts, ..RunSpec::new("x", ["null:"]) };
         (0..rounds).map(|round| spec.block(round)).collect()
     }
 
@@ -484,7 +484,7 @@ mod tests {
         for slice_ns in [None, Some(1)] {
             for restarts in 1..6 {
                 for least in 0..20 {
-                    let spec = RunSpec { restarts, slice_ns, ..RunSpec::new("x", ["null:"]) };
+                    let spec = RunSpec { slice_ns, restarts, ..RunSpec::new("x", ["null:"]) };
                     let rounds = spec.rounds_in_blocks(least);
                     let skipped = usize::from(slice_ns.is_some());
                     let found = blocks(rounds, restarts, slice_ns).split_off(skipped);
