@@ -56,7 +56,8 @@ impl Wrapped {
                 options.host_path(folder).port(port)
             }
         };
-        let stream = StreamLimits::new(MOST.saturating_add(allowed.largest_answer));
+        // The crate's buffer doubles, and holds the old half beside the new one meanwhile.
+        let stream = StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer));
         let limits = stream.clone();
         let tls = config.tls.config().map(|tls| Rustls::new(tls, stream.clone()));
         let unix = matches!(config.place, Place::Unix(_));
