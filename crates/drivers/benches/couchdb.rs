@@ -29,8 +29,8 @@ fn main() {
         Field { name: "data", kind: FieldType::Text { max: 100 } },
     ];
     let collection = Arc::new(Collection::new("kurabe_bench", fields, vec![0]));
-    let mut house = driver.namespace().unwrap();
-    house.create(&collection).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    namespace.create(&collection).unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let data = "x".repeat(100);
     let rows: Vec<Value<'_>> = (0..ROWS).flat_map(|n| [Value::Int(n), Value::Text(&data)]).collect();
@@ -64,8 +64,8 @@ fn main() {
             "{clients:>2} clients: driver {ours:.1} µs, ureq plainly {plain:.1} µs of CPU per read; ratio {ratio:.2}"
         );
     }
-    house.remove("kurabe_bench").unwrap();
-    house.finish().unwrap();
+    namespace.remove("kurabe_bench").unwrap();
+    namespace.finish().unwrap();
 }
 
 /// Microseconds of CPU per read, of all clients' threads.

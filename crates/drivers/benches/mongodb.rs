@@ -39,8 +39,8 @@ fn main() {
         Field { name: "data", kind: FieldType::LongBytes },
     ];
     let collection = Arc::new(Collection::new("kurabe_bench_mongodb", fields, vec![0]));
-    let mut house = driver.namespace().unwrap();
-    house.create(&collection).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    namespace.create(&collection).unwrap();
     let ours = Ours { driver, collection };
     let next = AtomicUsize::new(0);
     for n in 0..ROWS {
@@ -95,8 +95,8 @@ fn main() {
             );
         }
     }
-    house.remove("kurabe_bench_mongodb").unwrap();
-    house.finish().unwrap();
+    namespace.remove("kurabe_bench_mongodb").unwrap();
+    namespace.finish().unwrap();
 }
 
 impl Ours {

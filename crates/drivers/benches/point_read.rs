@@ -22,7 +22,7 @@ const SIZES: [(usize, usize, usize, usize); 3] =
 
 struct Client {
     session: Box<dyn Session>,
-    house: Box<dyn Namespace>,
+    namespace: Box<dyn Namespace>,
     collection: Arc<Collection>,
     get: Prepared,
     out: Reply,
@@ -75,7 +75,7 @@ fn main() {
         }
         for (n, mut client) in clients.into_iter().enumerate() {
             client.session.close().unwrap();
-            client.house.remove(&format!("kurabe_point_{n}")).unwrap();
+            client.namespace.remove(&format!("kurabe_point_{n}")).unwrap();
         }
     }
 }
@@ -85,8 +85,8 @@ fn client(url: &str, n: usize, rows: usize, data: &[u8]) -> Client {
     let fields =
         vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind: FieldType::LongBytes }];
     let collection = Arc::new(Collection::new(format!("kurabe_point_{n}"), fields, vec![0]));
-    let mut house = driver.namespace().unwrap();
-    house.create(&collection).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    namespace.create(&collection).unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let mut out = Reply::new();
     let insert = session.prepare(&Operation::Insert { collection: collection.clone() }).unwrap();
@@ -99,7 +99,7 @@ fn client(url: &str, n: usize, rows: usize, data: &[u8]) -> Client {
     session.execute(&commit, &[], &mut out).unwrap();
     let get = Operation::Get { collection: collection.clone(), fields: vec![1] };
     let get = session.prepare(&get).unwrap();
-    Client { session, house, collection, get, out }
+    Client { session, namespace, collection, get, out }
 }
 
 /// Microseconds of CPU and of the clock per operation.

@@ -38,8 +38,8 @@ fn main() {
 
 fn compare(url: &str, requests: u64, rounds: u64) {
     let address = TargetUrl::parse(url).unwrap();
-    let house = kurabe_drivers::registry::open(&address).unwrap();
-    house.namespace().unwrap().create(&collection()).unwrap();
+    let namespace = kurabe_drivers::registry::open(&address).unwrap();
+    namespace.namespace().unwrap().create(&collection()).unwrap();
     let itself = std::env::current_exe().unwrap();
     for verb in ["set", "get"] {
         for clients in ["1", "16"] {
@@ -81,7 +81,7 @@ fn compare(url: &str, requests: u64, rounds: u64) {
             );
         }
     }
-    house.namespace().unwrap().remove(&collection().name).unwrap();
+    namespace.namespace().unwrap().remove(&collection().name).unwrap();
 }
 
 /// Microseconds of CPU for a request, and requests per second, of a program that is run to its end.

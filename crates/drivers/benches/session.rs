@@ -35,8 +35,8 @@ fn measure(target: &str) {
         ],
         vec![0],
     ));
-    let mut house = driver.namespace().unwrap();
-    house.create(&collection).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    namespace.create(&collection).unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let mut out = Reply::new();
     let ids: Vec<String> = (0..RECORDS).map(|n| format!("{n:072x}")).collect();
@@ -80,8 +80,8 @@ fn measure(target: &str) {
         });
         println!("{target:<12} get {bytes:>8} B preparing {ns:>8} ns");
     }
-    house.remove("kurabe_bench").unwrap();
-    house.finish().unwrap();
+    namespace.remove("kurabe_bench").unwrap();
+    namespace.finish().unwrap();
 }
 
 /// The least mean of 50 repeats of `count` operations, in nanoseconds: other programs only ever add to it.

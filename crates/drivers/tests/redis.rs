@@ -155,36 +155,36 @@ fn only_what_the_marker_knows_is_touched() {
     for line in ["SET users:1 theirs", "SET kurabe_test_b:1 theirs", "SET kurabe_test_ab:1 theirs"] {
         assert_eq!(say(&server, line), "+OK");
     }
-    let mut house = driver.namespace().unwrap();
+    let mut namespace = driver.namespace().unwrap();
     let (ours, foreign) = (plain("kurabe_test_a"), plain("kurabe_test_b"));
-    let results = [house.create(&foreign), house.clear(&foreign), house.remove(&foreign.name)];
+    let results = [namespace.create(&foreign), namespace.clear(&foreign), namespace.remove(&foreign.name)];
     for result in results {
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
         assert!(error.to_string().contains("kurabe_test_b:1"), "{error}");
     }
-    house.create(&ours).unwrap();
+    namespace.create(&ours).unwrap();
     let mut session = connect(server.url()).unwrap();
     let put = Operation::Put { collection: ours.clone() };
     for n in 0..3_000 {
         once(session.as_mut(), &put, &[Value::Text(&n.to_string()), Value::Bytes(b"x")]).unwrap();
     }
-    house.clear(&ours).unwrap();
+    namespace.clear(&ours).unwrap();
     assert_eq!(say(&server, "DBSIZE"), ":4", "three of theirs, and the marker");
     let prepared = session.prepare(&put).unwrap();
     // Of this driver's own sessions none writes into a collection that is no more.
     let mut same = driver.connect(&ConnectOptions::default()).unwrap();
     let stale = same.prepare(&put).unwrap();
-    house.remove(&ours.name).unwrap();
+    namespace.remove(&ours.name).unwrap();
     assert!(same.execute(&stale, &[Value::Text("a"), Value::Null], &mut Reply::new()).is_err());
     session.release(prepared).unwrap();
-    house.finish().unwrap();
+    namespace.finish().unwrap();
     assert_eq!(say(&server, "DBSIZE"), ":3");
     assert_eq!(say(&server, "GET kurabe_test_ab:1"), "theirs");
 
     assert_eq!(say(&server, "SET kurabe_marker theirs"), "+OK");
-    assert_eq!(house.list().unwrap_err().kind(), ErrorKind::NotOurs);
-    assert_eq!(house.create(&ours).unwrap_err().kind(), ErrorKind::NotOurs);
+    assert_eq!(namespace.list().unwrap_err().kind(), ErrorKind::NotOurs);
+    assert_eq!(namespace.create(&ours).unwrap_err().kind(), ErrorKind::NotOurs);
     assert_eq!(say(&server, "GET kurabe_marker"), "theirs");
 }
 
@@ -240,15 +240,15 @@ fn what_a_user_may_not_read_is_unknown() {
     );
     // Beyond that it can be worked with: no right is needed but those on its own keys.
     let driver = open(&url);
-    let mut house = driver.namespace().unwrap();
-    house.claim("run").unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    namespace.claim("run").unwrap();
     let rows = plain("kurabe_test_acl");
-    house.create(&rows).unwrap();
+    namespace.create(&rows).unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     once(session.as_mut(), &Operation::Put { collection: rows.clone() }, &[Value::Text("a"), Value::Null])
         .unwrap();
-    house.remove(&rows.name).unwrap();
-    house.finish().unwrap();
+    namespace.remove(&rows.name).unwrap();
+    namespace.finish().unwrap();
 }
 
 #[test]

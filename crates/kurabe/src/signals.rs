@@ -55,6 +55,8 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
         }
         flag.store(true, Ordering::SeqCst);
         let waited_for = WAITED_FOR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Before a run's first trial, and in commands that make no run, nothing is named.
+        let waited_for = if waited_for.is_empty() { "the request under way" } else { &waited_for };
         output.hint(&format!("stopping: waiting for {waited_for}; again to leave at once"));
         let last = move || {
             thread::sleep(CUT);

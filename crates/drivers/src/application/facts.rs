@@ -19,12 +19,12 @@ const SERVED: &str = "served";
 const NOT_SERVED: &str = "not served";
 
 /// What an application said.
-pub(super) type Told = Map<String, Value>;
+pub(super) type Reported = Map<String, Value>;
 
 /// Asks it on all its experiments' pages: what the first one that it serves says, and of each whether it is served.
-pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
-    let mut first: Option<Told> = None;
-    let mut served = Told::new();
+pub(super) fn ask(session: &mut ApplicationSession) -> Result<Reported> {
+    let mut first: Option<Reported> = None;
+    let mut served = Reported::new();
     let mut missing = None;
     for page in PAGES {
         match session.get(page, false) {
@@ -49,7 +49,7 @@ pub(super) fn ask(session: &mut ApplicationSession) -> Result<Told> {
     }
 }
 
-fn parse(body: &[u8]) -> Result<Told> {
+fn parse(body: &[u8]) -> Result<Reported> {
     serde_json::from_slice(body).map_err(|_| {
         Error::unsupported(format!("what answers on {} is no object in JSON", PAGES.join(" or ")))
             .hint("is this an application that serves docs/app.openapi.yaml, such as kurabe app?")
@@ -57,7 +57,7 @@ fn parse(body: &[u8]) -> Result<Told> {
 }
 
 /// The facts of so many applications, of which this is the first.
-pub(super) fn read(about: &Told, applications: usize) -> ServerFacts {
+pub(super) fn read(about: &Reported, applications: usize) -> ServerFacts {
     let text = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
     let durability = text("durability").and_then(|name| DurabilityClass::parse(&name).ok());
     let mut notes =

@@ -5,15 +5,15 @@
 
 mod client;
 pub(crate) mod facts;
-mod house;
+mod namespace;
 mod session;
 mod several;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::prelude::*;
 use crate::wire::Place;
-use house::ApplicationHouse;
 use kurabe_core::observation::{Member, Tier};
+use namespace::ApplicationNamespace;
 use session::ApplicationSession;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -123,7 +123,7 @@ impl Driver for Application {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(ApplicationHouse))
+        Ok(Box::new(ApplicationNamespace))
     }
 }
 

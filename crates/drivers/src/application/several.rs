@@ -1,7 +1,7 @@
 //! Several applications before one database: where they are, and whether they serve the same data.
 
 use super::PORT;
-use super::facts::Told;
+use super::facts::Reported;
 use crate::prelude::*;
 use crate::wire::Place;
 use serde_json::Value;
@@ -44,11 +44,12 @@ fn place(text: &str) -> Option<Place> {
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with what differs.
-pub(super) fn agree(told: &[Told]) -> Result<()> {
+pub(super) fn agree(told: &[Reported]) -> Result<()> {
     let Some((first, others)) = told.split_first() else { return Ok(()) };
     for other in others {
         if let Some(name) = ALIKE.into_iter().find(|name| first.get(*name) != other.get(*name)) {
-            let shown = |told: &Told| told.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let shown =
+                |told: &Reported| told.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string);
             let (a, b) = (shown(first), shown(other));
             return Err(Error::usage(format!(
                 "http: these applications serve different data: '{name}' is {a} and {b}"
@@ -60,7 +61,7 @@ pub(super) fn agree(told: &[Told]) -> Result<()> {
 }
 
 /// Where the database behind an application listens, as the application says it: `None` where it works within the application.
-pub(super) fn database(told: &Told) -> Option<Endpoint> {
+pub(super) fn database(told: &Reported) -> Option<Endpoint> {
     let at = match told.get("database") {
         Some(Value::Object(at)) => at,
         Some(Value::String(word)) if word == "in-process" => return None,
@@ -85,7 +86,7 @@ pub(super) fn database(told: &Told) -> Option<Endpoint> {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> Told {
+    fn told(json: &str) -> Reported {
         serde_json::from_str(json).unwrap()
     }
 

@@ -5,12 +5,12 @@
 //! experiment prepares operations on both through one session, and neither its transactions nor the engine have to know
 //! that there are two connections. All that a target is asked beside that is asked of the store.
 
-mod house;
+mod namespace;
 mod session;
 
 use crate::prelude::*;
-use house::PairNamespace;
 use kurabe_core::observation::Member;
+use namespace::PairNamespace;
 use session::PairSession;
 use std::sync::Arc;
 

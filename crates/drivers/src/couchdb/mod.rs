@@ -20,20 +20,20 @@ mod connection;
 mod document;
 mod errors;
 mod facts;
-mod house;
 mod http;
 mod id;
+mod namespace;
 mod session;
 mod table;
 mod write;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use config::Config;
 use facts::Kind;
-use house::CouchHouse;
 use http::Client;
+use namespace::CouchNamespace;
 use session::CouchSession;
 use std::sync::{Arc, OnceLock};
 
@@ -99,6 +99,6 @@ impl Driver for CouchDb {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(CouchHouse::new(self.client(&ConnectOptions::default())?)?)))
+        Ok(Box::new(Owned(CouchNamespace::new(self.client(&ConnectOptions::default())?)?)))
     }
 }

@@ -4,18 +4,18 @@
 //! A collection is a prefix of keys, a row is one value. memcached finds a value by its whole key, and that is all:
 //! what else an operation may want is declared as missing.
 
-mod house;
 mod key;
 mod metrics;
+mod namespace;
 mod protocol;
 mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::wire::{Laps, Place, Stream};
-use house::{Generations, MemcachedHouse};
+use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -186,7 +186,11 @@ impl Driver for Memcached {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let options = ConnectOptions::default();
         let client = self.client(&options)?;
-        Ok(Box::new(Owned(MemcachedHouse::new(client, self.place.clone(), Arc::clone(&self.generations)))))
+        Ok(Box::new(Owned(MemcachedNamespace::new(
+            client,
+            self.place.clone(),
+            Arc::clone(&self.generations),
+        ))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::server_error;
 use crate::prelude::*;
-use crate::told::Told;
+use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
 
 /// The most lines of statistics; servers have some hundreds.
@@ -219,9 +219,9 @@ impl<S: Peer> Client<S> {
     }
 
     /// The lines of a `stats` command: names and values.
-    pub(super) fn stats(&mut self, command: &str) -> Result<Told> {
+    pub(super) fn stats(&mut self, command: &str) -> Result<Reported> {
         self.wire.send(format!("{command}\r\n").as_bytes())?;
-        let mut all = Told::default();
+        let mut all = Reported::default();
         let mut lines = 0;
         loop {
             let length = self.line()?;

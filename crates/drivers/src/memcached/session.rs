@@ -1,6 +1,6 @@
 //! A connection to memcached: each operation is one request.
 
-use super::house::Generations;
+use super::namespace::Generations;
 use super::protocol::Client;
 use super::{key, server_error, value};
 use crate::prelude::*;

@@ -12,16 +12,16 @@ mod config;
 mod durability;
 mod errors;
 mod facts;
-mod house;
 mod ledger;
 mod link;
 mod metrics;
+mod namespace;
 mod plan;
 mod session;
 mod writer;
 
 use crate::info::DriverInfo;
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use config::Config;
 use facts::Deployment;
@@ -128,6 +128,6 @@ impl Driver for Mongo {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(house::open(self.shared()?)?)))
+        Ok(Box::new(Owned(namespace::open(self.shared()?)?)))
     }
 }

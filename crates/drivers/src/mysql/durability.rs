@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::engine::{self, StorageEngine};
 use crate::prelude::*;
-use crate::told::{Told, listed};
+use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows};
 use kurabe_core::durability::ABOUT_A_SECOND;
 use std::time::Duration;
@@ -47,7 +47,7 @@ const SEMI_SYNC: [[&str; 5]; 2] = [
 pub(crate) struct Durability {
     pub(crate) engine: StorageEngine,
     engines: Vec<StorageEngine>,
-    found: Told,
+    found: Reported,
 }
 
 /// Asks the server: the session's settings, which are the server's where a session has none of its own.
@@ -59,7 +59,7 @@ pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> 
     for kind in ["SESSION VARIABLES", "GLOBAL STATUS"] {
         found.extend(rows(link, &format!("SHOW {kind} WHERE Variable_name IN ({list})"))?);
     }
-    let found = Told::of(found);
+    let found = Reported::of(found);
     let engines = engine::all(link)?;
     let told = |name: &str| found.get(name).filter(|value| !value.is_empty());
     let name = config

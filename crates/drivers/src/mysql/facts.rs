@@ -3,7 +3,7 @@
 use super::dialect;
 use super::durability::Durability;
 use crate::prelude::*;
-use crate::told::{Told, listed};
+use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
 
 /// What decides figures beside the durability class.
@@ -45,7 +45,7 @@ const OTHERS: &[&str] = &[
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
     let names = listed(OTHERS.iter().chain(&["max_user_connections"]));
-    let told = Told::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
+    let told = Reported::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
     let (class, mut notes) = durability.class();
     let decisive = durability.settings();
     if dialect::collation(link)?.is_none() {

@@ -5,7 +5,7 @@
 //! Connections are numbered in the order in which they are opened: all with a higher number than the witness's came after it.
 
 use super::lean::Lean;
-use crate::told::listed;
+use crate::reported::listed;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::witness::{

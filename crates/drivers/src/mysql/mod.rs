@@ -8,17 +8,17 @@ mod edition;
 mod engine;
 mod errors;
 mod facts;
-mod house;
 mod lean;
 mod literals;
 mod metrics;
+mod namespace;
 mod option_file;
 mod spoken;
 mod wrapped;
 
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
@@ -154,6 +154,6 @@ impl Driver for Mysql {
         let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
-        Ok(Box::new(Owned(house::MysqlHouse { link, dialect, marker, engine })))
+        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine })))
     }
 }

@@ -9,7 +9,7 @@ mod session;
 mod table;
 
 use crate::info::DriverInfo;
-use crate::ours::{self, Owned, Words};
+use crate::ownership::{self, Owned, Words};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -82,7 +82,7 @@ impl Driver for Null {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(House { store: Arc::clone(&self.0), holds_claim: false })))
+        Ok(Box::new(Owned(NullNamespace { store: Arc::clone(&self.0), holds_claim: false })))
     }
 }
 
@@ -99,18 +99,18 @@ fn supports(operation: &Operation) -> Support {
 }
 
 /// Everything in the store is ours: the tables are their own marker.
-struct House {
+struct NullNamespace {
     store: Arc<Store>,
     holds_claim: bool,
 }
 
-impl House {
+impl NullNamespace {
     fn claimed(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.store.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ours::House for House {
+impl ownership::NamespaceOps for NullNamespace {
     fn words(&self) -> Words {
         Words { engine: "null", thing: "collection", instead: "use another name", kept: &[] }
     }
@@ -150,7 +150,7 @@ impl ours::House for House {
     }
 }
 
-impl Drop for House {
+impl Drop for NullNamespace {
     fn drop(&mut self) {
         if self.holds_claim {
             *self.claimed() = None;

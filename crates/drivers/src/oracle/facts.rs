@@ -3,7 +3,7 @@
 use super::config::{Config, Lob};
 use super::link::{CLIENT, Link};
 use crate::prelude::*;
-use crate::told::{Told, listed};
+use crate::reported::{Reported, listed};
 
 /// What makes the durability class, in V$PARAMETER. The values are the session's.
 const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
@@ -82,7 +82,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
         );
     }
     let with_value = |row: &Vec<String>| row.get(1).is_some_and(|value| !value.is_empty());
-    let parameters = Told::of(found.iter().flatten().filter(|row| with_value(row)).cloned().collect());
+    let parameters = Reported::of(found.iter().flatten().filter(|row| with_value(row)).cloned().collect());
     let mut durability_settings = parameters.pick(&DURABILITY);
     let mut settings = parameters.pick(&OTHERS);
     settings.extend(pairs(optional(link, CHARACTER_SETS)?));
@@ -161,7 +161,7 @@ fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
 
 /// The class that the settings make (Database Reference, `COMMIT_WAIT`, `COMMIT_LOGGING`, `COMMIT_WRITE`; Data Guard
 /// Concepts, "Protection Modes"). Without any of them a commit waits until its redo is on disk.
-fn durability(asked: Option<bool>, told: &Told, level: &str, notes: &mut Vec<String>) -> DurabilityClass {
+fn durability(asked: Option<bool>, told: &Reported, level: &str, notes: &mut Vec<String>) -> DurabilityClass {
     let [wait, write] = ["commit_wait", "commit_write"].map(|name| told.text(name).to_ascii_uppercase());
     // Where the old parameter and the new ones disagree, the weaker is believed.
     let waits = asked.unwrap_or_else(|| {

@@ -4,7 +4,7 @@
 //! Nothing of the Diagnostics Pack is read, which has a price of its own: no `V$ACTIVE_SESSION_HISTORY`.
 
 use super::link::Link;
-use crate::told::{Told, listed};
+use crate::reported::{Reported, listed};
 use kurabe_core::witness::{Clients, Doing, Meter, Moment, Reach, Reading, Sighting, Witness, shortened};
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
@@ -61,7 +61,7 @@ impl OracleWitness {
         let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({names})");
         let whose = "this user may not read V$SYSSTAT: ";
         if let Some(found) = reading.told(self.link.rows(&sql), "anything", whose)? {
-            let found = Told::of(found);
+            let found = Reported::of(found);
             for (what, name) in COUNTERS {
                 let missing = "this version has no such statistic";
                 reading.count(*what, found.number(name), name, Reach::Server, missing);

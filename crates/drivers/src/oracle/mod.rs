@@ -7,10 +7,10 @@ mod dialect;
 mod errors;
 mod facts;
 mod guard;
-mod house;
 mod link;
 mod literals;
 mod metrics;
+mod namespace;
 mod plan;
 mod session;
 #[cfg(test)]
@@ -18,7 +18,7 @@ mod tests;
 mod values;
 
 use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use config::Config;
 use link::Link;
@@ -120,6 +120,6 @@ impl Driver for Oracle {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(house::OracleHouse::open(&self.config)?)))
+        Ok(Box::new(Owned(namespace::OracleNamespace::open(&self.config)?)))
     }
 }

@@ -2,7 +2,7 @@
 //! "Asynchronous Commit", "Synchronous Replication"). Our tables are never unlogged.
 
 use super::facts::settings;
-use crate::told::Told;
+use crate::reported::Reported;
 use crate::wire::link::Query;
 use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
 use kurabe_core::facts::Setting;
@@ -22,7 +22,7 @@ const CHOICES: [&str; 3] = ["on", "local", "off"];
 
 /// The settings of a session that decide.
 pub(super) struct Durability {
-    found: Told,
+    found: Reported,
 }
 
 impl Durability {

@@ -3,7 +3,7 @@
 use super::dialect::dialect;
 use super::durability::Durability;
 use crate::prelude::*;
-use crate::told::{Told, listed};
+use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
 
 /// What decides figures beside the durability class.
@@ -37,12 +37,12 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Settings as a session has them.
-pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Told> {
+pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported> {
     let sql = format!(
         "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
         listed(names)
     );
-    rows(link, &sql).map(Told::of)
+    rows(link, &sql).map(Reported::of)
 }
 
 /// Asks the server.
@@ -73,7 +73,7 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
 }
 
 /// How many connections this user may hold, by the least of the server's, the database's and the role's limits.
-fn connections(link: &mut dyn Query, told: &Told) -> Result<(Option<Limit>, Option<u64>)> {
+fn connections(link: &mut dyn Query, told: &Reported) -> Result<(Option<Limit>, Option<u64>)> {
     let number = |name: &str| told.number(name).unwrap_or(0);
     let sql = "SELECT r.rolsuper, r.rolconnlimit, d.datconnlimit, \
                (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \

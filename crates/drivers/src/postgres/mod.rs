@@ -5,10 +5,10 @@ mod dialect;
 mod durability;
 mod errors;
 mod facts;
-mod house;
 mod lean;
 mod literals;
 mod metrics;
+mod namespace;
 mod passfile;
 mod spoken;
 mod values;
@@ -17,7 +17,7 @@ mod wrapped_tls;
 
 use crate::charset;
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
@@ -113,6 +113,6 @@ impl Driver for Postgres {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(house::PostgresHouse { link, dialect: Arc::clone(&self.dialect) })))
+        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect: Arc::clone(&self.dialect) })))
     }
 }

@@ -4,11 +4,11 @@ use super::config::Config;
 use super::errors;
 use super::protocol::{Client, Head, Node, push_request};
 use crate::prelude::*;
-use crate::told::Told;
+use crate::reported::Reported;
 use crate::wire::{Laps, Peer, Stream};
 
 /// What a server says of itself in its answer to `HELLO`.
-pub(super) type Greeting = Told;
+pub(super) type Greeting = Reported;
 
 /// Opens a connection and authenticates.
 pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Client<Stream>, Greeting)> {
@@ -72,7 +72,7 @@ fn plain(error: Error) -> Error {
 }
 
 /// Reads the answer to `INFO`: lines of `name:value`.
-pub(super) fn lines(node: &Node) -> Told {
+pub(super) fn lines(node: &Node) -> Reported {
     let text = node.text();
     text.lines().filter_map(|line| line.split_once(':')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }

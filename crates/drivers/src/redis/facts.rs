@@ -4,7 +4,7 @@ use super::connect::{Greeting, lines};
 use super::protocol::Client;
 use crate::packed::PACKING;
 use crate::prelude::*;
-use crate::told::Told;
+use crate::reported::Reported;
 use crate::wire::Stream;
 
 /// What decides how long a write lives, and what else decides figures.
@@ -23,7 +23,7 @@ pub(super) fn read(
         Ok(node) => lines(&node),
         Err(error) if error.server_code().is_some() => {
             notes.push(format!("INFO may not be read ({error}): much of this server is unknown"));
-            Told::default()
+            Reported::default()
         }
         Err(error) => return Err(error),
     };
@@ -35,7 +35,7 @@ pub(super) fn read(
     if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
         notes.push("the server is a replica, which takes no writes as a rule".to_owned());
     }
-    let mut config = Told::default();
+    let mut config = Reported::default();
     let mut forbidden = None;
     for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS) {
         // One by one: Redis takes several names since version 7 only.
@@ -71,7 +71,7 @@ pub(super) fn read(
 }
 
 /// Valkey tells its own version beside the one of Redis that it is compatible with.
-fn engine(info: &Told, greeting: &Greeting) -> (String, String) {
+fn engine(info: &Reported, greeting: &Greeting) -> (String, String) {
     let said = |name: &str| info.get(name).map(ToOwned::to_owned);
     if let Some(version) = said("valkey_version") {
         return ("Valkey".to_owned(), version);
@@ -92,7 +92,7 @@ fn engine(info: &Told, greeting: &Greeting) -> (String, String) {
 
 /// `always`: the log is synced before the answer is sent. Nothing is concluded from a setting that is not known.
 /// Source: `flushAppendOnlyFile` in `src/aof.c`.
-fn durability(config: &Told) -> Option<DurabilityClass> {
+fn durability(config: &Reported) -> Option<DurabilityClass> {
     let set = |name: &str| config.get(name);
     let synced = match (set("appendonly")?, set("appendfsync")) {
         ("no", _) => return Some(DurabilityClass::Memory),
@@ -111,7 +111,7 @@ fn durability(config: &Told) -> Option<DurabilityClass> {
     }
 }
 
-fn remarks(config: &Told, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
+fn remarks(config: &Reported, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
     let set = |name: &str| config.text(name);
     let mut notes = Vec::new();
     if durability == Some(DurabilityClass::Memory) && !set("save").is_empty() {
@@ -152,7 +152,7 @@ fn remarks(config: &Told, durability: Option<DurabilityClass>, ttl: Option<u32>)
     notes
 }
 
-fn limits(info: &Told, config: &Told) -> Limits {
+fn limits(info: &Reported, config: &Reported) -> Limits {
     Limits {
         connections: info.limit("maxclients"),
         // This connection is among them.
@@ -169,7 +169,7 @@ fn limits(info: &Told, config: &Told) -> Limits {
 mod tests {
     use super::*;
 
-    fn config(pairs: &[(&str, &str)]) -> Told {
+    fn config(pairs: &[(&str, &str)]) -> Reported {
         pairs.into()
     }
 
@@ -205,7 +205,7 @@ mod tests {
         assert!(remarks(&evicts, None, None).iter().any(|note| note.contains("evicts")));
         let unlimited = config(&[("maxmemory", "0"), ("maxmemory-policy", "allkeys-lru")]);
         assert!(!remarks(&unlimited, None, None).iter().any(|note| note.contains("evicts")));
-        assert!(remarks(&Told::default(), None, Some(60)).iter().any(|note| note.contains("60 s")));
+        assert!(remarks(&Reported::default(), None, Some(60)).iter().any(|note| note.contains("60 s")));
         let saves = config(&[("save", "3600 1")]);
         assert!(
             remarks(&saves, Some(DurabilityClass::Memory), None).iter().any(|note| note.contains("3600 1"))

@@ -2,7 +2,7 @@
 
 use super::connect::lines;
 use super::protocol::Client;
-use crate::told::Told;
+use crate::reported::Reported;
 use crate::wire::Stream;
 use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
 use kurabe_core::{Error, Result};
@@ -35,7 +35,7 @@ impl Witness for RedisWitness {
     }
 }
 
-fn counts(info: &Told, reading: &mut Reading) {
+fn counts(info: &Reported, reading: &mut Reading) {
     let missing = "this version has no such counter";
     reading.count(Meter::Evictions, info.number("evicted_keys"), "evicted_keys", Reach::Server, missing);
     let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));

@@ -16,8 +16,8 @@ mod config;
 mod connect;
 mod errors;
 mod facts;
-mod house;
 mod metrics;
+mod namespace;
 mod plan;
 mod protocol;
 mod request;
@@ -26,10 +26,10 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use config::Config;
-use house::{Collections, RedisHouse};
+use namespace::{Collections, RedisNamespace};
 use std::sync::Arc;
 
 /// What the registry knows of it.
@@ -87,6 +87,6 @@ impl Driver for Redis {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
-        Ok(Box::new(Owned(RedisHouse::new(client, self.config.clone(), Arc::clone(&self.collections)))))
+        Ok(Box::new(Owned(RedisNamespace::new(client, self.config.clone(), Arc::clone(&self.collections)))))
     }
 }

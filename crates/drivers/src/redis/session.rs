@@ -2,7 +2,7 @@
 
 use super::answer::{self, Gathered};
 use super::connect::lines;
-use super::house::Collections;
+use super::namespace::Collections;
 use super::plan::{Plan, unsupported};
 use super::protocol::Client;
 use super::request::Keys;

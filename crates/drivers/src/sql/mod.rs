@@ -1,4 +1,4 @@
-//! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's house rules.
+//! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's ownership rules.
 
 mod dialect;
 mod literal;
@@ -8,12 +8,12 @@ mod shape;
 mod statement;
 mod statistics;
 
-pub use crate::ours::MARKER;
+pub use crate::ownership::MARKER;
 pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
 pub use literal::{
     Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_rows, with_gaps,
 };
-pub(crate) use namespace::SqlHouse;
+pub(crate) use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};

@@ -1,14 +1,14 @@
-//! What the house rules need of an SQL engine: one connection, and a marker that is a table,
+//! What the ownership rules need of an SQL engine: one connection, and a marker that is a table,
 //! `kurabe_marker(name, made_by, made_at)`.
 
 use super::dialect::Dialect;
 use super::statement;
-use crate::ours::{self, MADE_BY, MARKER, Words};
+use crate::ownership::{self, MADE_BY, MARKER, Words};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::{ErrorKind, Result};
 
-/// A connection to an SQL engine that keeps house.
-pub(crate) trait SqlHouse: Send {
+/// A connection to an SQL engine that manages the namespace.
+pub(crate) trait SqlNamespaceOps: Send {
     /// The engine's SQL.
     fn dialect(&self) -> &Dialect;
 
@@ -32,7 +32,7 @@ pub(crate) trait SqlHouse: Send {
     /// Whether a table (or a view, or whatever else stands in its way) of this name exists where we would make it.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
-    /// As [`ours::House::unanalysed`], of a table whose name holds neither quotes nor backslashes.
+    /// As [`ownership::NamespaceOps::unanalysed`], of a table whose name holds neither quotes nor backslashes.
     fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
     }
@@ -46,7 +46,7 @@ pub(crate) trait SqlHouse: Send {
     fn lock(&mut self, run: &str) -> Result<()>;
 }
 
-impl<H: SqlHouse> ours::House for H {
+impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn words(&self) -> Words {
         let engine = self.dialect().engine;
         Words { engine, thing: "table", instead: "rename it, or use another database", kept: &[] }
@@ -147,6 +147,6 @@ pub fn marker() -> Collection {
 
 /// The statement that enters a name (one of ours, which holds no quotes) in the marker, with the seconds since 1970.
 pub fn insert_into_marker(dialect: &Dialect, name: &str) -> String {
-    let now = ours::now().as_secs();
+    let now = ownership::now().as_secs();
     format!("INSERT INTO {} VALUES ('{name}', '{MADE_BY}', {now})", dialect.quoted(MARKER))
 }

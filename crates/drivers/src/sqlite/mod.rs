@@ -6,15 +6,15 @@
 
 mod error;
 mod file;
-mod house;
 mod literals;
 mod metrics;
+mod namespace;
 mod session;
 mod settings;
 mod temporary;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ours::Owned;
+use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
 use error::explain;
@@ -188,8 +188,8 @@ impl Driver for Sqlite {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let house = house::SqliteHouse::new(self.connection()?, self.place.lock_path());
-        Ok(Box::new(Owned(house)))
+        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path());
+        Ok(Box::new(Owned(namespace)))
     }
 }
 

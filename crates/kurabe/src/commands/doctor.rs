@@ -87,7 +87,7 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
     if let Some(limit) = &limits.connections {
         let used = limits.connections_in_use.unwrap_or(0);
         let free = limit.most.saturating_sub(used);
-        // A run holds two connections beside its clients': one that keeps house, one that checks.
+        // A run holds two connections beside its clients': one that manages the namespace, one that checks.
         fits = clients + 2 <= free;
         let verdict = if fits { "enough" } else { "too few" };
         line(

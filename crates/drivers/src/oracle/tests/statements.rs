@@ -4,7 +4,7 @@
 use super::super::dialect::dialect;
 use super::super::plan::{Steps, literal_plan, plan};
 use super::super::values::Bind;
-use super::super::{facts, house, link, metrics, session};
+use super::super::{facts, link, metrics, namespace, session};
 use super::config;
 use crate::prelude::*;
 use crate::sql::{Dialect, MARKER, create_indexes, create_table, drop_table, insert_into_marker, marker};
@@ -111,11 +111,11 @@ fn housekeeping(d: &Dialect) -> Vec<String> {
         all.push(drop_table(d, &collection.name));
     }
     all.extend([
-        house::insert_lock_row(),
-        house::lock_row(),
-        house::take_lock(),
-        house::sign_lock("process 7 run 2026"),
-        house::objects_named("kurabe_all"),
+        namespace::insert_lock_row(),
+        namespace::lock_row(),
+        namespace::take_lock(),
+        namespace::sign_lock("process 7 run 2026"),
+        namespace::objects_named("kurabe_all"),
         facts::BANNER.to_owned(),
         facts::CHARACTER_SETS.to_owned(),
         metrics::SESSIONS.to_owned(),

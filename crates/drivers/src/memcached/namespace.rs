@@ -1,4 +1,4 @@
-//! The house rules on memcached, which can neither list its keys nor lock.
+//! The ownership rules on memcached, which can neither list its keys nor lock.
 //!
 //! **Collections.** The key `kurabe_marker` holds one line for each collection: its name and its *generation*, a number
 //! that is part of every key. To empty a collection is to give it a new generation: the values of the old one are never
@@ -9,7 +9,7 @@
 //! of this process renews it on a connection of its own. Whoever dies lets go within that minute.
 
 use super::protocol::Client;
-use crate::ours::{self, House, Lease, Words};
+use crate::ownership::{self, Lease, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Place, Stream};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-const MARKER: &[u8] = ours::MARKER.as_bytes();
+const MARKER: &[u8] = ownership::MARKER.as_bytes();
 const CLAIM: &str = "kurabe_claim";
 
 const WORDS: Words = Words {
@@ -68,14 +68,14 @@ impl Generations {
     }
 }
 
-pub(super) struct MemcachedHouse {
+pub(super) struct MemcachedNamespace {
     client: Client<Stream>,
     place: Place,
     generations: Arc<Generations>,
     claim: Option<Lease<()>>,
 }
 
-impl MemcachedHouse {
+impl MemcachedNamespace {
     pub(super) fn new(client: Client<Stream>, place: Place, generations: Arc<Generations>) -> Self {
         Self { client, place, generations, claim: None }
     }
@@ -91,14 +91,14 @@ impl MemcachedHouse {
     }
 }
 
-impl House for MemcachedHouse {
+impl NamespaceOps for MemcachedNamespace {
     fn words(&self) -> Words {
         WORDS
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
         if self.claim.is_none() {
-            let holder = ours::holder(run);
+            let holder = ownership::holder(run);
             take_claim(&mut self.client, &holder)?;
             let place = self.place.clone();
             self.claim = Some(Lease::keep(RENEW, (), move |()| {
@@ -142,7 +142,7 @@ impl House for MemcachedHouse {
     }
 }
 
-impl Drop for MemcachedHouse {
+impl Drop for MemcachedNamespace {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.stop();
@@ -166,7 +166,7 @@ fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
 }
 
 fn new_generation(before: u64) -> u64 {
-    (ours::now().as_micros() as u64).max(before + 1)
+    (ownership::now().as_micros() as u64).max(before + 1)
 }
 
 fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<BTreeMap<String, u64>> {

@@ -1,7 +1,7 @@
 //! Housekeeping on PostgreSQL.
 
 use crate::prelude::*;
-use crate::sql::{Dialect, SqlHouse, outgrown};
+use crate::sql::{Dialect, SqlNamespaceOps, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ const LOCK: i64 = 0x6b75_7261_6265;
 /// So many times as many rows as when a table was analysed are too many: what its sample of 30,000 rows tells is close.
 const FAR: u64 = 3;
 
-/// A connection that keeps house.
-pub(crate) struct PostgresHouse {
+/// A connection that manages the namespace.
+pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
 }
 
-impl SqlHouse for PostgresHouse {
+impl SqlNamespaceOps for PostgresNamespace {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }
@@ -96,7 +96,7 @@ impl SqlHouse for PostgresHouse {
     }
 }
 
-impl Drop for PostgresHouse {
+impl Drop for PostgresNamespace {
     fn drop(&mut self) {
         // The lock goes with the connection; saying goodbye lets the server see it at once.
         let _ = self.link.quit();

@@ -1,4 +1,4 @@
-//! The house rules on Redis.
+//! The ownership rules on Redis.
 //!
 //! **Collections.** The hash `kurabe_marker` has one field for each collection. A row's key begins with the collection's
 //! name and a colon; such keys that no entry of the marker stands for are somebody else's, and are left alone. To empty a
@@ -12,7 +12,7 @@
 use super::config::Config;
 use super::connect;
 use super::protocol::{Client, Node};
-use crate::ours::{self, House, Lease, MADE_BY, MARKER, Words};
+use crate::ownership::{self, Lease, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Stream};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Collections {
     }
 }
 
-pub(super) struct RedisHouse {
+pub(super) struct RedisNamespace {
     client: Client<Stream>,
     config: Config,
     collections: Arc<Collections>,
@@ -79,13 +79,13 @@ pub(super) struct RedisHouse {
     claim: Option<Lease<String>>,
 }
 
-impl RedisHouse {
+impl RedisNamespace {
     pub(super) fn new(client: Client<Stream>, config: Config, collections: Arc<Collections>) -> Self {
         Self { client, config, collections, claim: None }
     }
 }
 
-impl House for RedisHouse {
+impl NamespaceOps for RedisNamespace {
     fn words(&self) -> Words {
         WORDS
     }
@@ -94,7 +94,7 @@ impl House for RedisHouse {
         if self.claim.is_some() {
             return Ok(());
         }
-        let holder = ours::holder(run);
+        let holder = ownership::holder(run);
         if take_claim(&mut self.client, &holder)? {
             let config = self.config.clone();
             self.claim = Some(Lease::keep(RENEW, holder, move |holder| {
@@ -115,7 +115,7 @@ impl House for RedisHouse {
     }
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {
-        let entry = format!("{MADE_BY} {}", ours::now().as_secs());
+        let entry = format!("{MADE_BY} {}", ownership::now().as_secs());
         self.client.ask_text(&["HSET", MARKER, TITLE.0, TITLE.1, &collection.name, &entry]).map(drop)
     }
 
@@ -146,7 +146,7 @@ impl House for RedisHouse {
     }
 }
 
-impl Drop for RedisHouse {
+impl Drop for RedisNamespace {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             let _ = while_ours(&mut self.client, &claim.stop(), &["DEL", CLAIM]);

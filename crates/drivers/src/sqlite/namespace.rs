@@ -1,8 +1,8 @@
-//! SQLite's part of the house rules: its catalogue, and a lock that ends with the process.
+//! SQLite's part of the ownership rules: its catalogue, and a lock that ends with the process.
 
 use super::DIALECT;
 use super::error::explain;
-use crate::sql::{Dialect, SqlHouse};
+use crate::sql::{Dialect, SqlNamespaceOps};
 use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -11,19 +11,19 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-pub(super) struct SqliteHouse {
+pub(super) struct SqliteNamespace {
     connection: Connection,
     lock_path: PathBuf,
     lock: Option<File>,
 }
 
-impl SqliteHouse {
+impl SqliteNamespace {
     pub(super) fn new(connection: Connection, lock_path: PathBuf) -> Self {
         Self { connection, lock_path, lock: None }
     }
 }
 
-impl SqlHouse for SqliteHouse {
+impl SqlNamespaceOps for SqliteNamespace {
     fn dialect(&self) -> &Dialect {
         &DIALECT
     }
@@ -98,7 +98,7 @@ impl SqlHouse for SqliteHouse {
 }
 
 /// Whoever holds the lock removes the file before it lets go.
-impl Drop for SqliteHouse {
+impl Drop for SqliteNamespace {
     fn drop(&mut self) {
         if self.lock.is_some() {
             let _ = fs::remove_file(&self.lock_path);

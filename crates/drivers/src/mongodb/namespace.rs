@@ -1,4 +1,4 @@
-//! The house rules on MongoDB.
+//! The ownership rules on MongoDB.
 //!
 //! **Collections.** The collection `kurabe_marker` holds a document for each collection that Kurabe made, by its name,
 //! and one that tells this marker from another's collection of that name.
@@ -10,7 +10,7 @@
 use super::link::{Link, Shared};
 use super::plan::name;
 use super::session::{exists, number};
-use crate::ours::{self, House, Lease, MADE_BY, MARKER, Words};
+use crate::ownership::{self, Lease, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ const CLAIM: &str = "the run that uses them";
 const LEASE: Duration = Duration::from_secs(60);
 const RENEW: Duration = Duration::from_secs(20);
 
-pub(super) struct MongoHouse {
+pub(super) struct MongoNamespace {
     link: Link,
     /// With its token.
     claim: Option<(String, Lease<()>)>,
 }
 
-impl MongoHouse {
+impl MongoNamespace {
     pub(super) fn new(link: Link) -> Self {
         Self { link, claim: None }
     }
@@ -76,7 +76,7 @@ impl MongoHouse {
     }
 }
 
-impl House for MongoHouse {
+impl NamespaceOps for MongoNamespace {
     fn words(&self) -> Words {
         let instead = "rename it, or use another database";
         Words { engine: "mongodb", thing: "collection", instead, kept: &[] }
@@ -86,7 +86,7 @@ impl House for MongoHouse {
         if self.claim.is_none() {
             self.begin_marker()?;
             let token = mongodb::bson::oid::ObjectId::new().to_hex();
-            take_claim(&mut self.link, &ours::holder(run), &token)?;
+            take_claim(&mut self.link, &ownership::holder(run), &token)?;
             let (shared, ours) = (Arc::clone(&self.link.shared), token.clone());
             let lease = Lease::keep(RENEW, (), move |()| {
                 if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
@@ -158,7 +158,7 @@ impl House for MongoHouse {
     }
 }
 
-impl Drop for MongoHouse {
+impl Drop for MongoNamespace {
     fn drop(&mut self) {
         if let Some((token, lease)) = self.claim.take() {
             lease.stop();
@@ -202,7 +202,7 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
 
 /// Milliseconds since 1970.
 fn now() -> i64 {
-    ours::now().as_millis() as i64
+    ownership::now().as_millis() as i64
 }
 
 /// A document of the marker.
@@ -237,7 +237,7 @@ fn cstring(name: &str) -> Result<&mongodb::bson::raw::CStr> {
     name.try_into().map_err(|_| Error::new(ErrorKind::Internal, format!("'{name}' cannot be a field's name")))
 }
 
-/// The house of a driver whose connections are these.
-pub(super) fn open(shared: Arc<Shared>) -> Result<MongoHouse> {
-    Ok(MongoHouse::new(Link::open(shared, ConnectOptions::default().timeout)?))
+/// The namespace of a driver whose connections are these.
+pub(super) fn open(shared: Arc<Shared>) -> Result<MongoNamespace> {
+    Ok(MongoNamespace::new(Link::open(shared, ConnectOptions::default().timeout)?))
 }

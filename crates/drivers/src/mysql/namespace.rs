@@ -1,7 +1,7 @@
 //! Housekeeping on MySQL and MariaDB.
 
 use crate::prelude::*;
-use crate::sql::{Dialect, SqlHouse, drop_table, hex, outgrown};
+use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ const LOOKED_AT: u64 = 100_000;
 /// said 1,820 once and a third or less in 6 of 40 tries; of 10,000 and of 100,000 it was never far off.
 const FAR: u64 = 20;
 
-/// A connection that keeps house.
-pub(crate) struct MysqlHouse {
+/// A connection that manages the namespace.
+pub(crate) struct MysqlNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
     /// Without a storage engine: the marker must not lose its rows with the server, as tables of MEMORY do.
@@ -22,7 +22,7 @@ pub(crate) struct MysqlHouse {
     pub(crate) engine: Option<String>,
 }
 
-impl SqlHouse for MysqlHouse {
+impl SqlNamespaceOps for MysqlNamespace {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }
@@ -108,7 +108,7 @@ impl SqlHouse for MysqlHouse {
     }
 }
 
-impl MysqlHouse {
+impl MysqlNamespace {
     /// Who holds a connection, as far as this user may see it.
     fn holder(&mut self, connection: &str) -> String {
         let mut who = String::new();
@@ -127,7 +127,7 @@ impl MysqlHouse {
     }
 }
 
-impl Drop for MysqlHouse {
+impl Drop for MysqlNamespace {
     fn drop(&mut self) {
         // The locks go with the connection; saying goodbye lets the server see it at once.
         let _ = self.link.quit();

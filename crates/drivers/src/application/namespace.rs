@@ -1,9 +1,9 @@
 //! An application's data is its own: nothing is made, emptied or removed from here.
 
 use crate::prelude::*;
-pub(super) struct ApplicationHouse;
+pub(super) struct ApplicationNamespace;
 
-impl Namespace for ApplicationHouse {
+impl Namespace for ApplicationNamespace {
     fn claim(&mut self, _run: &str) -> Result<()> {
         Ok(())
     }

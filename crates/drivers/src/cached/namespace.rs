@@ -7,13 +7,13 @@ pub(super) struct PairNamespace {
     store: Box<dyn Namespace>,
     caches: Caches,
     /// Those of the caches, opened when they are needed.
-    houses: Vec<Option<Box<dyn Namespace>>>,
+    namespaces: Vec<Option<Box<dyn Namespace>>>,
 }
 
 impl PairNamespace {
     pub(super) fn new(store: Box<dyn Namespace>, caches: Caches) -> Self {
-        let houses = caches.iter().map(|_| None).collect();
-        Self { store, caches, houses }
+        let namespaces = caches.iter().map(|_| None).collect();
+        Self { store, caches, namespaces }
     }
 
     fn of(&mut self, collection: &Collection) -> Result<&mut dyn Namespace> {
@@ -24,11 +24,11 @@ impl PairNamespace {
     }
 
     fn cache(&mut self, at: usize) -> Result<&mut dyn Namespace> {
-        let house = match self.houses[at].take() {
-            Some(house) => house,
+        let namespace = match self.namespaces[at].take() {
+            Some(namespace) => namespace,
             None => self.caches[at].driver.namespace().map_err(|error| error.context("the cache"))?,
         };
-        Ok(&mut **self.houses[at].insert(house))
+        Ok(&mut **self.namespaces[at].insert(namespace))
     }
 
     /// The caches that others may use too.
@@ -87,10 +87,10 @@ impl Namespace for PairNamespace {
     fn finish(&mut self) -> Result<()> {
         self.store.finish()?;
         for at in self.shared() {
-            let house = self.cache(at)?;
+            let namespace = self.cache(at)?;
             // Another store of this run may still have something there.
-            if house.list()?.is_empty() {
-                house.finish()?;
+            if namespace.list()?.is_empty() {
+                namespace.finish()?;
             }
         }
         Ok(())

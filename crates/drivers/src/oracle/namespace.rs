@@ -2,18 +2,18 @@
 //!
 //! A claim is the lock on a row of the marker, held by an open transaction on a connection of its own: it needs no
 //! right but the user's own table (`DBMS_LOCK` has to be granted), and ends with the connection, however that ends. Any
-//! statement that makes or removes a table commits, which is why it cannot be the connection that keeps house.
+//! statement that makes or removes a table commits, which is why it cannot be the connection that manages the namespace.
 
 use super::config::Config;
 use super::dialect::dialect;
 use super::errors::{BUSY, DUPLICATE, NAME_TAKEN};
 use super::link::Link;
 use crate::prelude::*;
-use crate::sql::{self, Dialect, MARKER, SqlHouse};
+use crate::sql::{self, Dialect, MARKER, SqlNamespaceOps};
 use crate::wire::link::try_lock;
 
-/// A connection that keeps house.
-pub(crate) struct OracleHouse {
+/// A connection that manages the namespace.
+pub(crate) struct OracleNamespace {
     config: Config,
     dialect: Dialect,
     link: Link,
@@ -26,7 +26,7 @@ struct Claim {
     _transaction: Option<Link>,
 }
 
-impl OracleHouse {
+impl OracleNamespace {
     pub(crate) fn open(config: &Config) -> Result<Self> {
         let link = Link::connect(config, ConnectOptions::default().timeout)?;
         Ok(Self { config: config.clone(), dialect: dialect(config), link, claim: None })
@@ -92,7 +92,7 @@ fn holder_name(run: &str) -> String {
         .collect()
 }
 
-impl SqlHouse for OracleHouse {
+impl SqlNamespaceOps for OracleNamespace {
     fn dialect(&self) -> &Dialect {
         &self.dialect
     }

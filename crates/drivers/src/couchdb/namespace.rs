@@ -1,4 +1,4 @@
-//! The house rules on CouchDB: what Kurabe may make, empty and remove.
+//! The ownership rules on CouchDB: what Kurabe may make, empty and remove.
 //!
 //! **Collections.** Each is a database. The database `kurabe_marker` holds a document for each that Kurabe made, in the
 //! form that the SQL engines' marker has. A database that is not in it was made by someone else, whatever its name, and is left
@@ -15,7 +15,7 @@ use super::errors;
 use super::http::Client;
 use super::session::{Buffers, Work};
 use super::table::Table;
-use crate::ours::{self, House, Lease, MADE_BY, Words};
+use crate::ownership::{self, Lease, MADE_BY, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::sql::marker;
 use std::io::Write as _;
@@ -28,14 +28,14 @@ const RENEW: Duration = Duration::from_secs(20);
 /// How often a database is made where the server says that it is still there: a cluster forgets one bit by bit.
 const ATTEMPTS: usize = 20;
 
-pub(super) struct CouchHouse {
+pub(super) struct CouchNamespace {
     client: Client,
     marker: Table,
     /// With its present revision, as long as it is ours.
     claim: Option<Lease<Option<String>>>,
 }
 
-impl CouchHouse {
+impl CouchNamespace {
     /// Refuses a user who may not make databases: only server administrators may. Asked of the server first, since
     /// PouchDB Server 4.2.0 ends where another user tries.
     pub(super) fn new(mut client: Client) -> Result<Self> {
@@ -78,7 +78,7 @@ impl CouchHouse {
     }
 }
 
-impl House for CouchHouse {
+impl NamespaceOps for CouchNamespace {
     fn words(&self) -> Words {
         let instead = "remove it, or name a prefix for databases";
         Words { engine: "CouchDB", thing: "database", instead, kept: &[] }
@@ -88,7 +88,7 @@ impl House for CouchHouse {
         if self.claim.is_none() {
             let path = self.marker.path.clone();
             self.make_database(&path)?;
-            let (holder, path) = (ours::holder(run), self.claim_path());
+            let (holder, path) = (ownership::holder(run), self.claim_path());
             let revision = take_claim(&mut self.client, &path, &holder)?;
             let config = Arc::clone(self.client.config());
             self.claim = Some(Lease::keep(RENEW, Some(revision), move |revision| {
@@ -192,7 +192,7 @@ impl House for CouchHouse {
     }
 }
 
-impl Drop for CouchHouse {
+impl Drop for CouchNamespace {
     fn drop(&mut self) {
         if let Some(revision) = self.claim.take().and_then(Lease::stop) {
             let path = self.claim_path();
@@ -255,5 +255,5 @@ fn write_claim(client: &mut Client, path: &str, holder: &str, on: Option<&str>) 
 
 /// Seconds since 1970.
 fn now() -> i64 {
-    ours::now().as_secs() as i64
+    ownership::now().as_secs() as i64
 }

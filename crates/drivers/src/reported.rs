@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 /// Values by name, as the server prints them. What this version has not, or this user may not read, is not there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told(BTreeMap<String, String>);
+pub(crate) struct Reported(BTreeMap<String, String>);
 
-impl Told {
+impl Reported {
     /// Rows of a name and a value; names in small letters, whatever the server's.
     pub(crate) fn of(rows: Vec<Vec<String>>) -> Self {
         let pairs = rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
@@ -43,14 +43,14 @@ impl Told {
     }
 }
 
-impl FromIterator<(String, String)> for Told {
+impl FromIterator<(String, String)> for Reported {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
     }
 }
 
 #[cfg(test)]
-impl From<&[(&str, &str)]> for Told {
+impl From<&[(&str, &str)]> for Reported {
     fn from(pairs: &[(&str, &str)]) -> Self {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }

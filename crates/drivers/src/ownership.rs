@@ -1,4 +1,4 @@
-//! The house rules, once for all engines: what Kurabe may make, empty and remove.
+//! The ownership rules, once for all engines: what Kurabe may make, empty and remove.
 //!
 //! A marker holds the names of the collections that Kurabe made. A collection that exists without standing in it was made by
 //! someone else, whatever its name, and is left alone.
@@ -39,8 +39,8 @@ impl Words {
     }
 }
 
-/// What the house rules need of an engine: a connection of its own.
-pub(crate) trait House: Send {
+/// What the ownership rules need of an engine: a connection of its own.
+pub(crate) trait NamespaceOps: Send {
     fn words(&self) -> Words;
 
     /// Takes the lock that keeps a second run out, by a means that ends with the connection, the process, or soon after.
@@ -100,7 +100,7 @@ pub(crate) trait House: Send {
 /// The [`Namespace`] that keeps the rules.
 pub(crate) struct Owned<H>(pub(crate) H);
 
-impl<H: House> Owned<H> {
+impl<H: NamespaceOps> Owned<H> {
     /// Whether the marker knows the name; and that nothing of somebody else's is in its way.
     fn known(&mut self, name: &str) -> Result<bool> {
         let words = self.0.words();
@@ -125,7 +125,7 @@ impl<H: House> Owned<H> {
     }
 }
 
-impl<H: House> Namespace for Owned<H> {
+impl<H: NamespaceOps> Namespace for Owned<H> {
     fn claim(&mut self, run: &str) -> Result<()> {
         self.0.claim(run)
     }
