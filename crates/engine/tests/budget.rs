@@ -71,6 +71,18 @@ fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
 }
 
 #[test]
+fn time_for_long_trials_makes_rounds_instead() {
+    let minutes = Duration::from_secs(1_200);
+    let (spec, fit) = fitted(6, &all_free(), minutes);
+    assert!((7..=16).contains(&spec.rounds), "{}", spec.rounds);
+    assert!(fit.trial >= Duration::from_secs(1), "{:?}", fit.trial);
+    assert_eq!(fit.rounds_before, None, "rounds were added and not left out");
+    let (asked, fit) = fitted(6, &Free { rounds: false, ..all_free() }, minutes);
+    assert_eq!(asked.rounds, 6, "what was asked for stays");
+    assert!(fit.trial > Duration::from_secs(1), "{:?}", fit.trial);
+}
+
+#[test]
 fn repeat_of_each_target_has_its_time() {
     let budget = Duration::from_secs(60);
     let (spec, fit) = fitted_on(3, 6, &all_free(), budget);
@@ -86,8 +98,8 @@ fn nothing_is_left_out_where_there_is_time_for_all() {
     let (spec, enough) = fitted(6, &all_free(), fit.time_for_all + Duration::from_secs(1));
     assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
     assert_eq!(values(&spec), 40);
-    let (_, long) = fitted(6, &all_free(), fit.time_for_all * 10);
-    assert!(long.trial > LEAST_TRIAL * 9, "the time is used: {:?}", long.trial);
+    let (spec, long) = fitted(6, &all_free(), fit.time_for_all * 10);
+    assert!(long.trial * spec.rounds > LEAST_TRIAL * 6 * 9, "the time is used: {:?}", long.trial);
 }
 
 #[test]

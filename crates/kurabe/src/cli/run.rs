@@ -183,7 +183,11 @@ fn how() -> [Arg; 19] {
             "About how long the whole run may take, where --requests and --duration are not given [default: 40s for \
              each target]",
         ),
-        arg("rounds", "N", "How often each cell is measured, in random order [default: 6]"),
+        arg(
+            "rounds",
+            "N",
+            "How often each cell is measured, in random order [default: 6; up to 16 where a trial would take more than 1s]",
+        ),
         arg(
             "until",
             "WHEN",

@@ -20,6 +20,7 @@ use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Watcher;
 use kurabe_report::analyse;
+use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
@@ -177,6 +178,7 @@ impl<'a> Ground<'a> {
         Ok(Tally {
             all: 1,
             called: u64::from(called),
+            client_full: u64::from(matches!(verdict.why, Some(Why::ClientBound { .. }))),
             reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Worse),
             covered,
             quiet: u64::from(!disturbed),

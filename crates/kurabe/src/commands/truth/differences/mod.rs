@@ -53,6 +53,8 @@ struct Tally {
     called: u64,
     /// Called the wrong way round.
     reversed: u64,
+    /// Without a verdict, because the client was full.
+    client_full: u64,
     /// Intervals that hold the truth.
     covered: u64,
     /// Comparisons during which the machine did not work for others, and those of them whose interval holds the truth.
@@ -68,11 +70,17 @@ impl Tally {
         self.all += other.all;
         self.called += other.called;
         self.reversed += other.reversed;
+        self.client_full += other.client_full;
         self.covered += other.covered;
         self.quiet += other.quiet;
         self.covered_quiet += other.covered_quiet;
         self.detectable += other.detectable;
         self.truth += other.truth;
+    }
+
+    /// Comparisons that may have a verdict. Where the client was full the program refuses one, as in any run.
+    fn judged(&self) -> u64 {
+        self.all - self.client_full
     }
 }
 
@@ -141,7 +149,7 @@ pub(super) fn differences(
 fn holds(none: &Tally, some: &Tally) -> bool {
     let (quiet, covered) = (none.quiet + some.quiet, none.covered_quiet + some.covered_quiet);
     // With few comparisons one that is wrong is no proof: 5 % and twice what chance may add.
-    let all = none.all as f64;
+    let all = none.judged() as f64;
     let chance = 2.0 * (WRONG * (1.0 - WRONG) * all).sqrt();
     none.all > 0
         && some.all > 0
@@ -163,20 +171,21 @@ fn table(
         |logarithm: f64, all: u64| format!("{:.1} %", (logarithm / all.max(1) as f64).exp_m1() * 100.0);
     let of = |part: u64, all: u64| format!("{part} of {all}");
     let mut text = String::from(
-        "| engine | none planted: called different | interval holds 0 % | planted: found | as measured | interval holds it | could \
-         have been seen | disturbed |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| engine | none planted: called different | interval holds 0 % | planted: found | as measured | interval holds it | smallest \
+         detectable | client full: no verdict | disturbed |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let mut row = |name: &str, without: &Tally, with: &Tally| {
         let all = without.all + with.all;
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
-            of(without.called, without.all),
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            of(without.called, without.judged()),
             of(without.covered, without.all),
-            of(with.called - with.reversed, with.all),
+            of(with.called - with.reversed, with.judged()),
             percent(with.truth, with.all),
             of(with.covered, with.all),
             percent(without.detectable + with.detectable, all),
+            of(without.client_full + with.client_full, all),
             of(all - without.quiet - with.quiet, all),
         );
     };
@@ -188,8 +197,8 @@ fn table(
         let _ = writeln!(text, "- left out: {why}");
     }
     let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
-    let found = share(some.called - some.reversed, some.all);
-    if found < FOUND {
+    let found = share(some.called - some.reversed, some.judged());
+    if some.judged() > 0 && found < FOUND {
         let _ = writeln!(
             text,
             "- fewer than {:.0} % of the planted differences were found: on this machine, as it was, trials of {} are too noisy",
@@ -204,9 +213,9 @@ fn table(
         "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
          intervals hold the truth; trials of {}{}",
         none.called,
-        none.all,
+        none.judged(),
         some.called - some.reversed,
-        some.all,
+        some.judged(),
         plan.effect * 100.0,
         none.covered + some.covered,
         none.all + some.all,
