@@ -8,7 +8,6 @@
 
 pub mod around;
 pub mod axis;
-pub mod calendar;
 pub mod collection;
 pub mod custom;
 pub mod driver;

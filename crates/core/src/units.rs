@@ -136,35 +136,16 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The nearest of `known` to a misspelt word, if one is near enough to be meant: by edit distance (Levenshtein 1966)
-/// in which two neighbouring letters in the wrong order are one mistake (Damerau 1964).
+/// The nearest of `known` to a misspelt word, if one is near enough to be meant: by edit distance, in
+/// which two neighbouring letters in the wrong order are one mistake.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
         .iter()
-        .map(|candidate| (distance(word, candidate), *candidate))
+        .map(|candidate| (strsim::osa_distance(word, candidate), *candidate))
         .filter(|(distance, _)| *distance <= most)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Row i holds the distances of a's first i letters to every beginning of b.
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Figures and lists as people write them.
 
+use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::units;
 use std::time::Duration;
@@ -130,9 +131,8 @@ pub(crate) fn capital(text: &str) -> String {
 
 /// A time as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01.
 pub(crate) fn timestamp(seconds: u64) -> String {
-    let (year, month, day) = kurabe_core::calendar::date((seconds / 86_400) as i64);
-    let time = seconds % 86_400;
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3_600, time % 3_600 / 60)
+    let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// A command line as one would type it.

@@ -41,7 +41,6 @@ pub mod paired;
 pub mod permutation;
 pub mod rng;
 pub mod settle;
-mod special;
 pub mod steady;
 pub mod summary;
 pub mod verdict;

@@ -1,10 +1,12 @@
 //! `DATETIME(6)`, which has no zone and holds UTC here, from and to microseconds since 1970.
 
-use kurabe_core::calendar::date;
+use jiff::SignedDuration;
+use jiff::civil;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt;
 
-const DAY: i64 = 86_400_000_000;
+/// 1970-01-01 00:00:00.
+const EPOCH: civil::DateTime = civil::DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// A moment as the protocol writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,20 +26,18 @@ impl DateTime {
     /// # Errors
     /// Usage, outside of the years 1 to 9999, which the type does not hold.
     pub(crate) fn from_micros(micros: i64) -> Result<Self> {
-        let (year, month, day) = date(micros.div_euclid(DAY));
-        let rest = micros.rem_euclid(DAY);
-        if !(1..=9999).contains(&year) {
+        let known = EPOCH.checked_add(SignedDuration::from_micros(micros)).ok();
+        let Some(at) = known.filter(|at| at.year() >= 1) else {
             return Err(Error::new(ErrorKind::Usage, "a datetime holds the years 1 to 9999 only"));
-        }
-        let seconds = rest / 1_000_000;
+        };
         Ok(Self {
-            year: year as u16,
-            month: month as u8,
-            day: day as u8,
-            hour: (seconds / 3_600) as u8,
-            minute: (seconds / 60 % 60) as u8,
-            second: (seconds % 60) as u8,
-            micros: (rest % 1_000_000) as u32,
+            year: at.year().unsigned_abs(),
+            month: at.month().unsigned_abs(),
+            day: at.day().unsigned_abs(),
+            hour: at.hour().unsigned_abs(),
+            minute: at.minute().unsigned_abs(),
+            second: at.second().unsigned_abs(),
+            micros: at.subsec_nanosecond().unsigned_abs() / 1_000,
         })
     }
 
@@ -60,22 +60,15 @@ impl DateTime {
         whole.then_some(parsed)
     }
 
-    /// To microseconds since 1970 (Howard Hinnant's `days_from_civil`); nothing where it is no moment, such as the
-    /// engines' zero date.
+    /// To microseconds since 1970; nothing where it is no time, such as the engines' zero date.
     pub(crate) fn micros(self) -> Option<i64> {
-        if !(1..=12).contains(&self.month) || !(1..=31).contains(&self.day) {
-            return None;
-        }
-        let year = i64::from(self.year) - i64::from(self.month <= 2);
-        let month = i64::from(self.month);
-        let era = year.div_euclid(400);
-        let year_of_era = year.rem_euclid(400);
-        let shifted = if month > 2 { month - 3 } else { month + 9 };
-        let day_of_year = (153 * shifted + 2) / 5 + i64::from(self.day) - 1;
-        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-        let days = era * 146_097 + day_of_era - 719_468;
-        let seconds = i64::from(self.hour) * 3_600 + i64::from(self.minute) * 60 + i64::from(self.second);
-        Some(days * DAY + seconds * 1_000_000 + i64::from(self.micros))
+        let small = |part: u8| i8::try_from(part).ok();
+        let nanos = i32::try_from(self.micros.checked_mul(1_000)?).ok()?;
+        let date =
+            civil::Date::new(i16::try_from(self.year).ok()?, small(self.month)?, small(self.day)?).ok()?;
+        let time =
+            civil::Time::new(small(self.hour)?, small(self.minute)?, small(self.second)?, nanos).ok()?;
+        i64::try_from(date.to_datetime(time).duration_since(EPOCH).as_micros()).ok()
     }
 }
 

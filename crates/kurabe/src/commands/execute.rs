@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
 use crate::{machine, signals, timeout};
 use anyhow::Result;
-use kurabe_core::calendar::date;
+use jiff::Timestamp;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
@@ -321,9 +321,8 @@ fn now() -> u64 {
 
 /// `20261120-101744` in UTC, from seconds since 1970.
 fn stamp(seconds: u64) -> String {
-    let (year, month, day) = date((seconds / 86_400) as i64);
-    let time = seconds % 86_400;
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", time / 3_600, time / 60 % 60, time % 60)
+    let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 #[cfg(test)]
