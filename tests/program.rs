@@ -283,7 +283,7 @@ fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
     assert!(torn.out.contains("torn: ") && torn.out.contains("was cut off while it was written"), "{torn:?}");
     let later = place.path().join("20990101-000000-later");
     std::fs::create_dir(&later).unwrap();
-    std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":3,\"kurabe\":\"9.1\"}\n").unwrap();
+    std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":4,\"kurabe\":\"9.1\"}\n").unwrap();
     let answer = place.run(&["doctor", "--runs"]);
     assert_eq!(answer.code, Some(5), "{answer:?}");
     assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 3)"), "{answer:?}");

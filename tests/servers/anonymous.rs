@@ -72,7 +72,7 @@ fn an_anonymous_report_of_a_run_on_all_servers_tells_none() {
     assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
     let report = place.report();
     let telling = telling(&report, &servers);
-    for format in ["html", "md", "csv", "json", "ab"] {
+    for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
         let whole = place.run(&["report", "--format", format, "-o", "-"]);
         assert!(whole.out.to_lowercase().contains("sqlite"), "{format}");
         let answer = place.run(&["report", "--anonymise", "--format", format, "-o", "-"]);
@@ -94,7 +94,7 @@ fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused()
     let place = Place::new();
     let answer = place.run(&session(&["sqlite:", "null:"], &SHORT));
     assert_all_verified(&place, &answer);
-    for format in ["html", "md", "csv", "json", "ab"] {
+    for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
         let answer = place.run(&["report", "--leave-out", "SQLite", "--format", format, "-o", "-"]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert!(!answer.out.to_lowercase().contains("sqlite"), "{format}: {}", answer.out);

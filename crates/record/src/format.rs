@@ -8,9 +8,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 /// The format that this crate writes, and the only one that it reads.
-pub const FORMAT_VERSION: u64 = 2;
+pub const FORMAT_VERSION: u64 = 3;
 /// The minor version that this crate writes. Each addition that an older program may leave out makes it one more.
-pub const MINOR_VERSION: u64 = 2;
+pub const MINOR_VERSION: u64 = 0;
 /// What a file may require of its reader and this crate knows. A later addition without which a run would be
 /// misunderstood gets a name here, and stands in the header of the runs that use it.
 const FEATURES: [&str; 0] = [];
@@ -116,7 +116,7 @@ pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
         return Err(newer(&format!("format {version}")));
     }
     if version < FORMAT_VERSION {
-        let older = format!("an older version of kurabe{of} (format {version}, without checksums)");
+        let older = format!("an older version of kurabe{of} (format {version}; this one reads format {FORMAT_VERSION})");
         return Err(Refusal::OtherVersion(older));
     }
     intact(bytes, Chain::default())?;

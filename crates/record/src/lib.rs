@@ -5,7 +5,7 @@
 //!
 //! | line | content |
 //! |---|---|
-//! | first | `{"kurabe-run":2, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
+//! | first | `{"kurabe-run":3, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
 //! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
 //! | when the run is resumed | `{"resumed":{…}}`: a [`Resumption`](kurabe_core::run::Resumption) |
 //! | last, unless the run was cut off | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |

@@ -222,14 +222,14 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     let (kind, text) = refused(&requires);
     assert_eq!(kind, ErrorKind::Unsupported);
     assert!(text.contains("made by a newer version of kurabe 0.9.0 (needs: shards, tides)"), "{text}");
-    let (kind, text) = refused(&with("kurabe-run", json!(3)));
-    assert!(kind == ErrorKind::Unsupported && text.contains("(needs: format 3)"), "{text}");
+    let (kind, text) = refused(&with("kurabe-run", json!(4)));
+    assert!(kind == ErrorKind::Unsupported && text.contains("(needs: format 4)"), "{text}");
     // A line of a kind that did not exist: of a newer minor version it may be there, of ours it may not.
     let mut later = with("minor", json!(7));
     later.push(json!({"line": 0, "weather": "fine"}));
     let (kind, text) = refused(&later);
     assert!(
-        kind == ErrorKind::Unsupported && text.contains("needs: format 2.7; unknown field `weather`"),
+        kind == ErrorKind::Unsupported && text.contains("needs: format 3.7; unknown field `weather`"),
         "{text}"
     );
     later[0]["minor"] = json!(0);
@@ -237,10 +237,10 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     // What may be left out is.
     assert!(found(dir.path(), &closed(&with("minor", json!(7)))).is_ok());
     assert!(found(dir.path(), &closed(&with("mood", json!("good")))).is_ok());
-    // The format without checksums.
+    // A format before.
     let (kind, text) = refused(&with("kurabe-run", json!(1)));
     assert_eq!(kind, ErrorKind::Unsupported);
-    assert!(text.contains("an older version of kurabe 0.1.0 (format 1, without checksums)"), "{text}");
+    assert!(text.contains("an older version of kurabe 0.1.0 (format 1; this one reads format 3)"), "{text}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_damaged_run_says_where_and_hides_no_other() {
         ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "does not begin a run"),
         ("no-newline", &[7; 100][..], "does not begin with a whole line"),
         ("other", b"{\"a\":1}\n", "does not begin a run"),
-        ("no-checksum", b"{\"kurabe-run\":2,\"run\":\"x\"}\n", "its checksum does not match"),
+        ("no-checksum", b"{\"kurabe-run\":3,\"run\":\"x\"}\n", "its checksum does not match"),
     ] {
         let path = foreign(&store.dir().join(name), bytes);
         let error = read(&path).unwrap_err();

@@ -100,7 +100,7 @@ fn other_lines_do_not_follow_it() {
     for line in [
         json!({}),
         json!(1),
-        json!({"kurabe-run": 2}),
+        json!({"kurabe-run": 3}),
         json!({"line": 2, "end": {"at_ms": 1, "complete": true}}),
     ] {
         assert!(!validator.is_valid(&line), "{line}");

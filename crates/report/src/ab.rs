@@ -9,7 +9,6 @@
 use crate::finding::Section;
 use crate::summary::{CellFigures, Rate, Status, Summary, Totals};
 use kurabe_core::target::TargetUrl;
-use kurabe_stats::Histogram;
 use std::fmt::Write as _;
 
 /// The percentages that ab prints.
@@ -96,40 +95,12 @@ fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {
          \nPercentage of the requests served within a certain time (ms)\n",
         ms(min),
         mean / 1e6,
-        deviation(service, mean) / 1e6,
+        service.deviation() / 1e6,
         ms(max),
     );
     for percentage in PERCENTAGES {
         let time = ms(service.quantile(percentage as f64 / 100.0).unwrap_or(max));
         let longest = if percentage == 100 { " (longest request)" } else { "" };
         let _ = writeln!(text, " {percentage:>3}% {time:>10.3}{longest}");
-    }
-}
-
-/// The standard deviation, each latency taken for the middle of its bucket.
-fn deviation(histogram: &Histogram, mean: f64) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0);
-    let longest = histogram.max().unwrap_or(u64::MAX);
-    for bucket in histogram.buckets() {
-        let middle = bucket.low as f64 / 2.0 + bucket.high.min(longest) as f64 / 2.0;
-        sum += (middle - mean).powi(2) * bucket.count as f64;
-        count += bucket.count as f64;
-    }
-    if count > 1.0 { (sum / (count - 1.0)).sqrt() } else { 0.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_deviation_is_that_of_the_latencies() {
-        let mut histogram = Histogram::new();
-        for ns in [2_000_000, 4_000_000, 4_000_000, 4_000_000, 5_000_000, 5_000_000, 7_000_000, 9_000_000] {
-            histogram.record(ns);
-        }
-        let mean = histogram.mean().unwrap();
-        // The square root of 32 over 7, within the width of buckets.
-        assert!((deviation(&histogram, mean) / 1e6 - 2.138).abs() < 0.03);
     }
 }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`summary`] | what is known of a run, and the contract of the JSON report |
 //! | [`finding`] | what a report says, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`] | how is it shown |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`] | how is it shown |
 //! | [`View`] | what is shown of a run, where that is not all |
 //! | [`compare`] | what differs between two runs |
 
@@ -38,6 +38,7 @@ mod view;
 pub mod ab;
 pub mod compare;
 pub mod csv;
+pub mod hgrm;
 pub mod html;
 pub mod json;
 pub mod markdown;

@@ -7,7 +7,7 @@ mod common;
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{INFO, Scenario, bound, open_loop, troubled};
 use kurabe_core::run::Run;
-use kurabe_report::{Summary, ab, analyse, compare, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use std::fs;
 use std::path::Path;
 
@@ -104,6 +104,7 @@ fn renderings_are_what_they_were() {
             "troubled" => {
                 golden("troubled.md", &markdown::render(&summary));
                 golden("troubled.ab.txt", &ab::render(&summary));
+                golden("troubled.hgrm", &hgrm::render(&summary));
                 golden("troubled.csv", &csv::render(&summary));
             }
             "open-loop" => golden("open-loop.json", &json::render(&summary)),

@@ -10,7 +10,7 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::Setting;
 use kurabe_core::run::{Outcome, PublishingClause, Run};
 use kurabe_report::finding::Section;
-use kurabe_report::{Summary, View, ab, analyse, compare, csv, html, json, markdown, terminal};
+use kurabe_report::{Summary, View, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use serde_json::Value;
 
 fn clause() -> PublishingClause {
@@ -82,6 +82,7 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("markdown", markdown::render(summary)),
         ("csv", csv::render(summary)),
         ("ab", ab::render(summary)),
+        ("hgrm", hgrm::render(summary)),
         ("json", json::render(summary)),
         ("compare terminal", compare::terminal(&compared, &options)),
         ("compare markdown", compare::markdown(&compared)),

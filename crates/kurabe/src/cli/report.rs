@@ -12,9 +12,9 @@ pub(super) fn command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(["html", "md", "csv", "json", "ab"])
+                .value_parser(["html", "md", "csv", "json", "ab", "hgrm"])
                 .default_value("html")
-                .help("Which form: a page with charts, Markdown, CSV, JSON for programs, or the layout of ab"),
+                .help("Which form: a page with charts, Markdown, CSV, JSON for programs, the layout of ab, or HdrHistogram's percentiles"),
         )
         .arg(
             Arg::new("output")

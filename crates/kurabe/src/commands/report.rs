@@ -11,7 +11,7 @@ use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{View, ab, csv, html, json, markdown, terminal};
+use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "md" => markdown::render(&summary),
         "ab" => ab::render(&summary),
         "csv" => csv::render(&summary),
+        "hgrm" => hgrm::render(&summary),
         "json" => json::render(&summary),
         _ => html::render(&summary, &html::Options { published }),
     };

@@ -1,0 +1,55 @@
+//! Service times as HdrHistogram writes percentile distributions: `.hgrm`, for its plotter and other tools
+//! (<https://hdrhistogram.github.io/HdrHistogram/plotFiles.html>).
+//!
+//! Values are in milliseconds, over all rounds together. A run of several cells has one distribution after the other, each
+//! below a line with its name; the plotter takes one at a time.
+
+use crate::finding::Section;
+use crate::summary::{CellFigures, Summary};
+use kurabe_stats::Histogram;
+use std::fmt::Write as _;
+
+/// The distributions of all cells that have figures.
+pub fn render(summary: &Summary) -> String {
+    let mut text = String::new();
+    for sentence in summary.sentences(Section::Publishing) {
+        let _ = writeln!(text, "#[{sentence}]");
+    }
+    for cell in &summary.cells {
+        let Some(totals) = &cell.totals else { continue };
+        let _ = writeln!(text, "#[{}, ms]", name(cell));
+        distribution(&totals.service, &mut text);
+    }
+    text
+}
+
+fn name(cell: &CellFigures) -> String {
+    let axes = cell.axes.values().iter().map(|(axis, value)| format!(", {axis} {value}"));
+    format!("{}, {}{}", cell.target, cell.operation, axes.collect::<String>())
+}
+
+fn distribution(histogram: &Histogram, text: &mut String) {
+    let ms = |ns: f64| ns / 1e6;
+    let _ = writeln!(
+        text,
+        "{:>12} {:>14} {:>10} {:>14}\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    for step in histogram.percentiles() {
+        let _ = write!(text, "{:12.3} {:2.12} {:10}", ms(step.value as f64), step.quantile, step.count);
+        let _ = if step.quantile < 1.0 {
+            writeln!(text, " {:14.2}", 1.0 / (1.0 - step.quantile))
+        } else {
+            writeln!(text)
+        };
+    }
+    let mean = histogram.mean().unwrap_or(0.0);
+    let _ = writeln!(
+        text,
+        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n#[Max     = {:12.3}, Total count    = {:12}]\n",
+        ms(mean),
+        ms(histogram.deviation()),
+        ms(histogram.max().unwrap_or(0) as f64),
+        histogram.count()
+    );
+}
