@@ -1,8 +1,8 @@
 //! What a histogram costs the client that records into it.
 //!
 //! `cargo bench -p kurabe-stats`. Latencies are drawn beforehand from one octave and a tail, as a database gives
-//! them, so that the figure is that of recording alone. Orders of magnitude, on an x86-64 core: 2.6 ns to record,
-//! 87 ns for a quantile, 0.9 µs to merge, 0.14 µs to create.
+//! them, so that the figure is that of recording alone. On an x86-64 core: 2.8 ns to record, 5 µs for a quantile, 2.6 µs to
+//! merge, 0.3 µs to create. The histogram of our own that it replaced took 2.0 ns, 75 ns, 0.5 µs and 0.2 µs in the same minute.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use kurabe_stats::{Histogram, Rng};
