@@ -33,6 +33,19 @@ impl Plugin {
         }
     }
 
+    /// The nonce in the data that the server sent for this method. MySQL's has 20 bytes and a zero byte behind it. That of
+    /// MariaDB's ed25519 has 32 random bytes and nothing behind them (`NONCE_BYTES`), so that its last byte may be zero.
+    pub(super) fn nonce(self, data: &[u8]) -> Result<&[u8]> {
+        let length = match self {
+            Self::Native | Self::CachingSha2 => 20,
+            Self::Ed25519 => 32,
+            Self::Clear => 0,
+        };
+        data.get(..length).ok_or_else(|| {
+            malformed(format!("a nonce of {} bytes for {}, which takes {length}", data.len(), self.name()))
+        })
+    }
+
     /// The answer to the server's nonce. An empty password has an empty one.
     pub(super) fn first_answer(self, password: &str, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
         let password = password.as_bytes();
@@ -72,7 +85,7 @@ pub(super) fn finish<S: Peer>(
                 let body = packets.rest()?.get(1..).unwrap_or_default();
                 let (name, data) = split(body);
                 plugin = Plugin::named(name).ok_or_else(|| unknown(name))?;
-                nonce = data.strip_suffix(&[0]).unwrap_or(data).to_vec();
+                nonce = plugin.nonce(data)?.to_vec();
                 packets.skip_rest()?;
                 let proof = plugin.first_answer(password, &nonce, private)?;
                 send(packets, &proof)?;

@@ -82,13 +82,14 @@ pub(super) fn log_in<S: Peer>(
     private: bool,
 ) -> Result<()> {
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
-    let proof = plugin.first_answer(config.password.expose(), &greeting.nonce, private)?;
+    let nonce = plugin.nonce(&greeting.nonce)?;
+    let proof = plugin.first_answer(config.password.expose(), nonce, private)?;
     let response = response(config, ours, plugin, &proof)?;
     let mut out = Vec::with_capacity(response.len() + 4);
     push_header(&mut out, response.len(), packets.take_number());
     out.extend_from_slice(&response);
     packets.wire.send(&out)?;
-    authentication::finish(packets, config, plugin, greeting.nonce.clone(), private)
+    authentication::finish(packets, config, plugin, nonce.to_vec(), private)
 }
 
 /// What the server says first (`Protocol::HandshakeV10`).
@@ -96,6 +97,7 @@ pub(super) fn log_in<S: Peer>(
 pub(super) struct Greeting {
     capabilities: u32,
     mariadb: u32,
+    /// The nonce as it was sent, which the method of authentication reads.
     nonce: Vec<u8>,
     plugin: Vec<u8>,
 }
@@ -134,10 +136,10 @@ impl Greeting {
         // MySQL sets this bit, and leaves MariaDB's field empty.
         let of_mariadb = capabilities & LONG_PASSWORD == 0;
         let mariadb = u32::from_le_bytes([fixed[27], fixed[28], fixed[29], fixed[30]]);
-        // The second part is at least 13 bytes long, of which the last one is 0.
+        // The second part is at least 13 bytes long.
         let second = usize::from(fixed[20]).saturating_sub(8).max(13);
         let (nonce, rest) = rest.split_at_checked(second).unwrap_or((rest, &[]));
-        let nonce = [&fixed[4..12], nonce.strip_suffix(&[0]).unwrap_or(nonce)].concat();
+        let nonce = [&fixed[4..12], nonce].concat();
         let plugin = if capabilities & PLUGIN_AUTH == 0 {
             &b"mysql_native_password"[..]
         } else {

@@ -4,6 +4,7 @@ use crate::mysql::config::Config;
 use crate::wire::Wire;
 use crate::wire::script::Script;
 use kurabe_core::target::TargetUrl;
+use mysql_common::scramble::create_response_for_ed25519;
 use proptest::prelude::*;
 
 impl Transport for Lean<Script> {
@@ -138,10 +139,18 @@ fn config() -> Config {
 }
 
 fn greeting() -> Vec<u8> {
-    let mut out = b"\x0a9.7.0\0\x01\0\0\0abcdefgh\0".to_vec();
-    out.extend_from_slice(&[0xff, 0xf7, 45, 2, 0, 0xff, 0xdf, 21]);
+    greeting_of("caching_sha2_password", b"abcdefghijklmnopqrst\0")
+}
+
+/// The greeting of a server whose default method of authentication sends this data.
+fn greeting_of(plugin: &str, data: &[u8]) -> Vec<u8> {
+    let mut out = b"\x0a9.7.0\0\x01\0\0\0".to_vec();
+    out.extend_from_slice(&data[..8]);
+    out.extend_from_slice(&[0, 0xff, 0xf7, 45, 2, 0, 0xff, 0xdf, data.len() as u8]);
     out.extend_from_slice(&[0; 10]);
-    out.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
+    out.extend_from_slice(&data[8..]);
+    out.extend_from_slice(plugin.as_bytes());
+    out.push(0);
     out
 }
 
@@ -166,6 +175,24 @@ fn a_password_never_crosses_an_open_connection_as_it_is() {
     for sent in [sent, sent_in_full] {
         assert!(!sent.windows(6).any(|bytes| bytes == b"secret"));
     }
+}
+
+#[test]
+fn ed25519_signs_all_of_a_nonce_whose_last_byte_is_zero() {
+    let nonce = [&[7; 31][..], &[0]].concat();
+    let proof = create_response_for_ed25519(b"secret", &nonce);
+    let switch = [&b"\xfeclient_ed25519\0"[..], &nonce].concat();
+    let switched = [packets(0, &[greeting()]), packets(2, &[switch]), packets(4, &[OK.to_vec()])].concat();
+    let by_default = greeting_of("client_ed25519", &nonce);
+    let greeted = [packets(0, &[by_default]), packets(2, &[OK.to_vec()])].concat();
+    for answers in [switched, greeted] {
+        let (result, sent) = log_in(answers, 100);
+        result.unwrap();
+        assert!(sent.windows(proof.len()).any(|bytes| bytes == proof));
+    }
+    let short = b"\xfeclient_ed25519\0too short".to_vec();
+    let (result, _) = log_in([packets(0, &[greeting()]), packets(2, &[short])].concat(), 100);
+    assert!(result.unwrap_err().to_string().contains("a nonce of 9 bytes"));
 }
 
 /// Executes, prepares, queries and logs in with these answers; nothing may panic or go on for ever.
