@@ -15,6 +15,8 @@ pub(crate) struct Config {
     pub(crate) password: Secret,
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
+    /// Whether the server may have the password as it is (`mysql_clear_password`): only with [`tls::Mode::Verify`].
+    pub(crate) cleartext: bool,
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
@@ -37,6 +39,11 @@ impl Config {
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
         let tls = tls::Mode::from_url(url, false)?;
+        let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
+        if cleartext && !matches!(tls, tls::Mode::Verify { .. }) {
+            let what = "enable_cleartext_plugin=true takes a server whose certificate is checked";
+            return Err(url.wrong(what).hint("add tls=verify"));
+        }
         let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let engine = url.option("engine").map(ToOwned::to_owned);
         if let Some(name) = &engine
@@ -63,7 +70,7 @@ impl Config {
             .ok_or_else(|| url.wrong("no database is named").hint("mysql://user@host/database"))?;
         let place = place(url, file)?;
         tls.check(&place, url)?;
-        Ok(Self { place, user, password, database, tls, wrapped, charset, engine })
+        Ok(Self { place, user, password, database, tls, cleartext, wrapped, charset, engine })
     }
 }
 
@@ -134,6 +141,10 @@ mod tests {
             ("mysql://u@h/d?engine=a;b", "storage engine"),
             ("mysql://u@h/d?tls=prefer", "tls=prefer"),
             ("mysql://u@h/d?tls=require&socket=/s", "Unix socket"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true", "certificate is checked"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true&tls=require", "certificate is checked"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true&socket=/s", "certificate is checked"),
+            ("mysql://u@h/d?enable_cleartext_plugin=1", "enable_cleartext_plugin=1"),
         ] {
             let error = config(url, None, "").unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");

@@ -43,6 +43,10 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::OPTION,
         tls::CA,
         OptionInfo::new(
+            "enable_cleartext_plugin",
+            "true: the server may have the password as it is (PAM, LDAP), with tls=verify; default: false",
+        ),
+        OptionInfo::new(
             "engine",
             "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
         ),

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::datetime::DateTime;
 use super::errors;
+use super::lean::cleartext_refused;
 use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
@@ -39,6 +40,7 @@ impl Wrapped {
             .user(Some(&config.user))
             .pass(Some(config.password.expose()))
             .db_name(Some(&config.database))
+            .enable_cleartext_plugin(config.cleartext)
             // Otherwise a connection to a local port becomes one to the Unix socket without a word.
             .prefer_socket(false)
             // A statement that the client remembers would not be prepared when it is asked to be.
@@ -212,6 +214,7 @@ fn failed(error: mysql::Error) -> Error {
         mysql::Error::DriverError(DriverError::TlsNotSupported) => {
             Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out")
         }
+        mysql::Error::DriverError(DriverError::CleartextPluginDisabled) => cleartext_refused(),
         mysql::Error::DriverError(error @ DriverError::UnknownAuthPlugin(_)) => {
             Error::new(ErrorKind::Denied, error.to_string())
         }

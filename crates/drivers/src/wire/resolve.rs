@@ -20,6 +20,16 @@ fn found() -> MutexGuard<'static, HashMap<(String, u16), Addresses>> {
 /// # Errors
 /// The resolver's, or [`TimedOut`](io::ErrorKind::TimedOut).
 pub(crate) fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Addresses> {
+    addresses_by(host, port, timeout, |name| name.to_socket_addrs().map(Iterator::collect))
+}
+
+/// As [`addresses`], with this resolver.
+fn addresses_by(
+    host: &str,
+    port: u16,
+    timeout: Duration,
+    resolver: impl FnOnce(&(String, u16)) -> io::Result<Addresses> + Send + 'static,
+) -> io::Result<Addresses> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(Arc::new([SocketAddr::new(address, port)]));
     }
@@ -28,7 +38,7 @@ pub(crate) fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<
         return Ok(Arc::clone(known));
     }
     let asked = name.clone();
-    let looked = within(timeout, move || asked.to_socket_addrs().map(Iterator::collect), drop);
+    let looked = within(timeout, move || resolver(&asked), drop);
     let all: Addresses = looked.map_err(io::Error::other)?.ok_or(io::ErrorKind::TimedOut)??;
     if all.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
@@ -45,6 +55,7 @@ pub(crate) fn forget(host: &str, port: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn name_is_looked_up_once_until_it_is_forgotten() {
@@ -55,6 +66,18 @@ mod tests {
         forget("localhost", 4711);
         let third = addresses("localhost", 4711, Duration::from_secs(20)).unwrap();
         assert!(!Arc::ptr_eq(&first, &third));
+    }
+
+    #[test]
+    fn resolver_that_does_not_answer_is_given_up() {
+        let began = Instant::now();
+        let hangs = |_: &(String, u16)| {
+            std::thread::sleep(Duration::from_secs(20));
+            Ok(Arc::new([]) as Addresses)
+        };
+        let error = addresses_by("hangs.invalid", 1, Duration::from_millis(50), hangs).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 
     #[test]

@@ -93,6 +93,35 @@ fn mariadb_knows_us_by_its_old_and_its_new_method() {
 }
 
 #[test]
+fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
+    let Some(server) = testing::server_with("mariadb", |options| {
+        options.with_tls().set("plugin_load_add", "auth_pam").set("pam_use_cleartext_plugin", "ON")
+    }) else {
+        return;
+    };
+    if !has_mariadb_program() {
+        return;
+    }
+    administer(
+        &server,
+        "CREATE USER pam@'%' IDENTIFIED VIA pam USING 'kurabe_no_such_service'; GRANT ALL ON kurabe.* TO pam@'%'",
+    );
+    let socket = format!("socket={}", server.socket().unwrap().display());
+    let verified = format!("tls=verify&ca={}", server.ca().unwrap().display());
+    for client in CLIENTS {
+        for options in ["", "tls=require", &socket, &verified] {
+            let error = refusal(&as_user(&server, "pam:secret", client, options));
+            assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
+            assert!(error.to_string().contains("enable_cleartext_plugin=true"), "{client} {options}: {error}");
+        }
+        // Now the server has the password, and refuses it, since PAM has no such service.
+        let allowed = format!("{verified}&enable_cleartext_plugin=true");
+        let error = refusal(&as_user(&server, "pam:secret", client, &allowed));
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{client}: {error}");
+    }
+}
+
+#[test]
 fn a_user_without_rights_is_told_so() {
     let Some(server) = testing::server("mariadb") else { return };
     if !has_mariadb_program() {

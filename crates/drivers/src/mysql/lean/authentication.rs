@@ -13,7 +13,7 @@ pub(super) enum Plugin {
     Native,
     CachingSha2,
     Ed25519,
-    /// The password as it is; only where nobody else can read it.
+    /// The password as it is; only where the user allows it, over TLS with a certificate that is checked.
     Clear,
 }
 
@@ -47,8 +47,8 @@ impl Plugin {
     }
 
     /// The answer to the server's nonce. An empty password has an empty one.
-    pub(super) fn first_answer(self, password: &str, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
-        let password = password.as_bytes();
+    pub(super) fn first_answer(self, config: &Config, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
+        let password = config.password.expose().as_bytes();
         Ok(match self {
             Self::Native => scramble_native(nonce, password).map(|proof| proof.to_vec()).unwrap_or_default(),
             Self::CachingSha2 => {
@@ -56,13 +56,16 @@ impl Plugin {
             }
             Self::Ed25519 if password.is_empty() => Vec::new(),
             Self::Ed25519 => create_response_for_ed25519(password, nonce).to_vec(),
-            Self::Clear if private => [password, b"\0"].concat(),
-            Self::Clear => {
-                return Err(Error::new(ErrorKind::Denied, "the server wants the password in plain text")
-                    .hint("reach it with tls=verify, tls=require or over a Unix socket"));
-            }
+            Self::Clear if private && config.cleartext => [password, b"\0"].concat(),
+            Self::Clear => return Err(cleartext_refused()),
         })
     }
+}
+
+/// The error where the server asks for the password as it is and the user has not allowed that.
+pub(crate) fn cleartext_refused() -> Error {
+    Error::new(ErrorKind::Denied, "the server wants the password in plain text (mysql_clear_password)")
+        .hint("add enable_cleartext_plugin=true and tls=verify if this server may have the password")
 }
 
 /// Answers the server until it is content.
@@ -87,7 +90,7 @@ pub(super) fn finish<S: Peer>(
                 plugin = Plugin::named(name).ok_or_else(|| unknown(name))?;
                 nonce = plugin.nonce(data)?.to_vec();
                 packets.skip_rest()?;
-                let proof = plugin.first_answer(password, &nonce, private)?;
+                let proof = plugin.first_answer(config, &nonce, private)?;
                 send(packets, &proof)?;
             }
             // "Protocol::AuthMoreData"

@@ -83,7 +83,7 @@ pub(super) fn log_in<S: Peer>(
 ) -> Result<()> {
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
     let nonce = plugin.nonce(&greeting.nonce)?;
-    let proof = plugin.first_answer(config.password.expose(), nonce, private)?;
+    let proof = plugin.first_answer(config, nonce, private)?;
     let response = response(config, ours, plugin, &proof)?;
     let mut out = Vec::with_capacity(response.len() + 4);
     push_header(&mut out, response.len(), packets.take_number());

@@ -17,6 +17,7 @@ use crate::slots::check_parameters;
 use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind};
+pub(super) use authentication::cleartext_refused;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,6 +95,13 @@ impl<S: Peer> Lean<S> {
         self.out.push(command);
         self.out.extend_from_slice(text);
         self.send_long()
+    }
+
+    /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no answer.
+    fn close_with_next_request(&mut self, statement: u32) {
+        push_header(&mut self.forgotten, 5, 0);
+        self.forgotten.push(0x19);
+        self.forgotten.extend_from_slice(&statement.to_le_bytes());
     }
 
     /// Before a request of several packets, which begins with its own.
@@ -295,6 +303,7 @@ where
             answer::read_columns(&mut this.packets, this.agreed, columns, Some(&mut gives))?;
             this.packets.skip_rest()?;
             if gives.contains(&Kind::Foreign) {
+                this.close_with_next_request(number);
                 return Ok(Err(Error::unsupported(
                     "the statement gives a value of a type that is not supported",
                 )));
@@ -313,11 +322,8 @@ where
         })
     }
 
-    /// `COM_STMT_CLOSE`.
     fn forget(&mut self, statement: Statement) -> Result<()> {
-        push_header(&mut self.forgotten, 5, 0);
-        self.forgotten.push(0x19);
-        self.forgotten.extend_from_slice(&statement.number.to_le_bytes());
+        self.close_with_next_request(statement.number);
         Ok(())
     }
 }

@@ -86,6 +86,29 @@ fn an_error_leaves_the_connection_in_step() {
 }
 
 #[test]
+fn statement_is_closed_although_the_request_before_was_never_sent() {
+    let mut lean = over(packets(1, &[OK.to_vec()]), 100, AGREED);
+    lean.forget(statement()).unwrap();
+    // No datetime of the server's holds it.
+    let beyond = [Value::Time(i64::MAX), Value::Null];
+    lean.run(&mut statement(), &beyond, &mut Reply::new()).unwrap_err();
+    lean.ping().unwrap();
+    assert_eq!(lean.packets.wire.stream().sent, b"\x05\0\0\0\x19\x02\x01\0\0\x01\0\0\0\x0e");
+}
+
+#[test]
+fn statement_that_gives_an_unsupported_type_is_closed_on_the_server() {
+    // One column of the type TIME.
+    let prepared = packets(1, &[b"\0\x02\x01\0\0\x01\0\0\0\0\0\0".to_vec(), column(11)]);
+    let mut lean = over([prepared, packets(1, &[OK.to_vec()])].concat(), 100, AGREED);
+    let error = lean.prepare("x").map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    lean.ping().unwrap();
+    let sent = &lean.packets.wire.stream().sent;
+    assert_eq!(&sent[6..], b"\x05\0\0\0\x19\x02\x01\0\0\x01\0\0\0\x0e");
+}
+
+#[test]
 fn an_older_server_ends_columns_and_rows_with_eof() {
     let eof = vec![0xfe, 0, 0, 2, 0];
     let payloads = [vec![1], column(253), eof.clone(), b"\x02hi".to_vec(), b"\xfb".to_vec(), eof];
@@ -155,9 +178,13 @@ fn greeting_of(plugin: &str, data: &[u8]) -> Vec<u8> {
 }
 
 fn log_in(answers: Vec<u8>, piece: usize) -> (Result<()>, Vec<u8>) {
+    log_in_with(&config(), answers, piece, false)
+}
+
+fn log_in_with(config: &Config, answers: Vec<u8>, piece: usize, private: bool) -> (Result<()>, Vec<u8>) {
     let mut packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
     let result = handshake::Greeting::read(&mut packets).and_then(|greeting| {
-        handshake::log_in(&mut packets, &config(), &greeting, greeting.agree(false)?, false)
+        handshake::log_in(&mut packets, config, &greeting, greeting.agree(false)?, private)
     });
     (result, packets.wire.stream().sent.clone())
 }
@@ -174,6 +201,30 @@ fn a_password_never_crosses_an_open_connection_as_it_is() {
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ConnectionLost);
     for sent in [sent, sent_in_full] {
         assert!(!sent.windows(6).any(|bytes| bytes == b"secret"));
+    }
+}
+
+#[test]
+fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
+    let switch = b"\xfemysql_clear_password\0".to_vec();
+    let switched = [packets(0, &[greeting()]), packets(2, &[switch]), packets(4, &[OK.to_vec()])].concat();
+    let by_default = greeting_of("mysql_clear_password", &[0; 21]);
+    let greeted = [packets(0, &[by_default]), packets(2, &[OK.to_vec()])].concat();
+    let url = "mysql://u:secret@h/d?tls=verify";
+    let config = |url: &str| Config::from_url(&TargetUrl::parse(url).unwrap()).unwrap();
+    let (plain, allowed) = (config(url), config(&format!("{url}&enable_cleartext_plugin=true")));
+    let sends = |sent: &[u8]| sent.windows(7).any(|bytes| bytes == b"secret\0");
+    for answers in [switched, greeted] {
+        // A connection that nobody else can read is not enough: whoever answers would have the password.
+        for (config, private) in [(&plain, false), (&plain, true), (&allowed, false)] {
+            let (result, sent) = log_in_with(config, answers.clone(), 100, private);
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+            assert!(error.to_string().contains("enable_cleartext_plugin=true") && !sends(&sent), "{error}");
+        }
+        let (result, sent) = log_in_with(&allowed, answers, 100, true);
+        result.unwrap();
+        assert!(sends(&sent));
     }
 }
 

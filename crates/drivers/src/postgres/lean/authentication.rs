@@ -8,6 +8,10 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use std::time::{Duration, Instant};
 
+/// The most rounds of hashing that a server may ask for, since they take this processor's time and no deadline ends them.
+/// PostgreSQL asks for 4,096 (`scram_iterations`).
+const MOST_ROUNDS: u64 = 1_000_000;
+
 /// How far SCRAM has come.
 enum Scram {
     NotAsked,
@@ -68,6 +72,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             10 => scram = Scram::Begun(begin(data, config, &mut out)?),
             11 => match &mut scram {
                 Scram::Begun(scram) => {
+                    check_rounds(data)?;
                     scram.update(data).map_err(|e| malformed(format!("SCRAM: {e}")))?;
                     request::password(&mut out, scram.message())?;
                 }
@@ -94,6 +99,16 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             wire.send(&out)?;
             took = asked.elapsed();
         }
+    }
+}
+
+/// Refuses a `server-first-message` (RFC 5802, section 7) that asks for too many rounds.
+fn check_rounds(message: &[u8]) -> Result<()> {
+    let rounds = message.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
+    let rounds: Option<u64> = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    match rounds.filter(|rounds| *rounds > MOST_ROUNDS) {
+        Some(rounds) => Err(malformed(format!("SCRAM: the server asks for {rounds} rounds of hashing"))),
+        None => Ok(()),
     }
 }
 

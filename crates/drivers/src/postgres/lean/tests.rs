@@ -109,6 +109,29 @@ fn a_forgotten_statement_goes_with_the_next_request() {
 }
 
 #[test]
+fn statement_is_closed_although_the_request_before_was_never_sent() {
+    let mut lean = lean([message(b'3', b""), ready(), message(b'I', b""), ready()].concat());
+    lean.forget(statement()).unwrap();
+    let mut out = Reply::new();
+    lean.run(&mut statement(), &[Value::Text("no"), Value::Bytes(b"")], &mut out).unwrap_err();
+    lean.query("a\0b", &mut out).unwrap_err();
+    assert!(lean.wire.stream().sent.is_empty());
+    lean.ping().unwrap();
+    assert!(lean.wire.stream().sent.starts_with(b"C\0\0\0\x08Sk1\0"));
+}
+
+#[test]
+fn server_that_asks_for_too_many_rounds_of_hashing_is_refused_at_once() {
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
+    let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    let first = message(b'R', b"\0\0\0\x0br=nonce,s=c2FsdA==,i=4000000000");
+    let mut wire = Wire::new(Script::new([begin, first].concat()));
+    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.to_string().contains("4000000000 rounds"), "{error}");
+}
+
+#[test]
 fn a_parameter_that_does_not_fit_sends_nothing() {
     let mut lean = lean(good_answer());
     let mut out = Reply::new();
