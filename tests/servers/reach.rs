@@ -1,6 +1,6 @@
 //! The ways to a server, and what `doctor` says of what is there.
 
-use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, session, sql, with};
+use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, left, session, sql, with};
 use crate::support::{Answer, Place};
 use kurabe_testbed::{StartOptions, testing};
 use serde_json::Value;
@@ -68,6 +68,24 @@ fn a_run_over_a_unix_socket_works_and_says_so() {
         let doctor = place.run(&["doctor", &url]);
         assert!(doctor.out.contains("by Unix socket"), "{doctor:?}");
         assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    }
+}
+
+#[test]
+fn one_run_reaches_a_database_by_two_targets() {
+    let place = Place::new();
+    let file = format!("sqlite:{}", place.home().join("shared.db").display());
+    let two = |url: &str, other: String| {
+        let answer = place.run(&session(&[url, &other], &BRIEF));
+        let report = assert_all_verified(&place, &answer);
+        assert_eq!(report["targets"].as_array().unwrap().len(), 2, "{answer:?}");
+    };
+    two(&file, with(&file, "synchronous=off"));
+    for engine in SERVERS {
+        let Some(server) = testing::server(engine) else { continue };
+        let other = server.url().replace("127.0.0.1", "localhost");
+        two(server.url(), if engine == "mongodb" { with(&other, "w=1") } else { other });
+        assert_eq!(left(engine, &server), "", "{engine}");
     }
 }
 

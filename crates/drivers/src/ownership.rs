@@ -4,8 +4,9 @@
 //! someone else, whatever its name, and is left alone.
 
 use crate::prelude::*;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -194,9 +195,11 @@ fn check_name(name: &str, kept: &[&str]) -> Result<()> {
         .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
 }
 
-/// Whom a claim is said to belong to.
+/// Whom a claim is said to belong to: a run and this process. A run that reaches a database by two targets knows its own
+/// claim by it. A number of this process's own stands beside the system's, which is the same in many containers.
 pub(crate) fn holder(run: &str) -> String {
-    format!("run {run} (process {})", std::process::id())
+    static OWN: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()) as u32);
+    format!("run {run} (process {}-{:08x})", std::process::id(), *OWN)
 }
 
 /// The time since 1970.

@@ -171,6 +171,23 @@ fn a_claim_holds_between_drivers_of_one_file() {
 }
 
 #[test]
+fn one_run_reaches_a_file_by_two_targets_and_lets_go_with_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let lock = folder.path().join("x.db-kurabe.lock");
+    let drivers = [open(&path, ""), open(&path, "?synchronous=off")];
+    let [mut first, mut second] = drivers.each_ref().map(|driver| driver.namespace().unwrap());
+    first.claim("run").unwrap();
+    second.claim("run").unwrap();
+    drop(first);
+    let mut other = drivers[0].namespace().unwrap();
+    assert_eq!(other.claim("other").unwrap_err().kind(), ErrorKind::InUse);
+    drop(second);
+    assert!(!lock.exists());
+    other.claim("other").unwrap();
+}
+
+#[test]
 fn settings_are_what_was_asked_for_and_decide_the_durability_class() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     for (options, class) in [

@@ -85,21 +85,22 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_none() {
-            let path = self.marker.path.clone();
-            self.make_database(&path)?;
-            let (holder, path) = (ownership::holder(run), self.claim_path());
-            let revision = take_claim(&mut self.client, &path, &holder)?;
-            let config = Arc::clone(self.client.config());
-            self.claim = Some(Lease::keep(RENEW, Some(revision), move |revision| {
-                // Where another has taken it, it must not be taken from that one.
-                let Some(ours) = revision.as_deref() else { return };
-                let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
-                if let Ok(next) = write_claim(&mut client, &path, &holder, Some(ours)) {
-                    *revision = next;
-                }
-            }));
+        if self.claim.is_some() {
+            return Ok(());
         }
+        let path = self.marker.path.clone();
+        self.make_database(&path)?;
+        let (holder, path) = (ownership::holder(run), self.claim_path());
+        let Some(revision) = take_claim(&mut self.client, &path, &holder)? else { return Ok(()) };
+        let config = Arc::clone(self.client.config());
+        self.claim = Some(Lease::keep(RENEW, Some(revision), move |revision| {
+            // Where another has taken it, it must not be taken from that one.
+            let Some(ours) = revision.as_deref() else { return };
+            let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
+            if let Ok(next) = write_claim(&mut client, &path, &holder, Some(ours)) {
+                *revision = next;
+            }
+        }));
         Ok(())
     }
 
@@ -201,13 +202,13 @@ impl Drop for CouchNamespace {
     }
 }
 
-/// Gives the claim's revision, or says who has it.
-fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<String> {
+/// Takes the claim and gives its revision; `None` where this run has it already, by another target on the same server.
+fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<Option<String>> {
     let mut replaced: Option<String> = None;
     // Twice: another may let go, or come, between the two requests.
     for _ in 0..3 {
         if let Some(revision) = write_claim(client, path, holder, replaced.as_deref())? {
-            return Ok(revision);
+            return Ok(Some(revision));
         }
         let status = client.get(path)?;
         if client.is_no_document(status) {
@@ -218,7 +219,7 @@ fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<String> {
         let claim: Object<'_> = parse(client.answer())?;
         if claim.number("until").is_some_and(|until| until > now()) {
             let by = claim.text("holder").unwrap_or("another run").to_owned();
-            return Err(in_use(&by));
+            return if by == holder { Ok(None) } else { Err(in_use(&by)) };
         }
         replaced = claim.get("_rev").and_then(Json::text).map(ToOwned::to_owned);
     }

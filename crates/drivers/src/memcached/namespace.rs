@@ -6,7 +6,8 @@
 //! memcached evicted with the marker does not come back.
 //!
 //! **Claim.** The key `kurabe_claim` is added, which fails where it exists, and expires after a minute unless a thread
-//! of this process renews it on a connection of its own. Whoever dies lets go within that minute.
+//! of this process renews it on a connection of its own. Whoever dies lets go within that minute. The claim is renewed and
+//! given back only as long as it is ours, by its CAS number; one that memcached evicted is added again.
 
 use super::protocol::Client;
 use crate::ownership::{self, Lease, NamespaceOps, Words};
@@ -72,7 +73,8 @@ pub(super) struct MemcachedNamespace {
     client: Client<Stream>,
     place: Place,
     generations: Arc<Generations>,
-    claim: Option<Lease<()>>,
+    /// With its holder.
+    claim: Option<Lease<String>>,
 }
 
 impl MemcachedNamespace {
@@ -97,14 +99,15 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_none() {
-            let holder = ownership::holder(run);
-            take_claim(&mut self.client, &holder)?;
+        if self.claim.is_some() {
+            return Ok(());
+        }
+        let holder = ownership::holder(run);
+        if take_claim(&mut self.client, &holder)? {
             let place = self.place.clone();
-            self.claim = Some(Lease::keep(RENEW, (), move |()| {
+            self.claim = Some(Lease::keep(RENEW, holder, move |holder| {
                 if let Ok(stream) = Stream::connect(&place, &ConnectOptions::within(RENEW)) {
-                    let value = [holder.as_bytes(), b"", b""];
-                    let _ = Client::new(stream).set(CLAIM.as_bytes(), CLAIM_FLAG, value);
+                    let _ = renew_claim(&mut Client::new(stream), holder);
                 }
             }));
         }
@@ -145,24 +148,48 @@ impl NamespaceOps for MemcachedNamespace {
 impl Drop for MemcachedNamespace {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            claim.stop();
-            let _ = self.client.delete(CLAIM.as_bytes());
+            let _ = release_claim(&mut self.client, &claim.stop());
         }
         self.client.quit();
     }
 }
 
-fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
-    let flags = format!(" ME{CLAIM_FLAG}");
-    if client.set(CLAIM.as_bytes(), &flags, [holder.as_bytes(), b"", b""])? {
-        return Ok(());
+/// Takes the claim; `false` where this run has it already, by another target on the same server.
+fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
+    if add_claim(client, holder)? {
+        return Ok(true);
     }
-    let by = match client.get(CLAIM.as_bytes(), " v")? {
-        Some(bytes) => String::from_utf8_lossy(&client.whole_value(bytes)?).into_owned(),
+    let by = match client.get_with_cas(CLAIM.as_bytes())? {
+        Some((by, _)) if by == holder.as_bytes() => return Ok(false),
+        Some((by, _)) => String::from_utf8_lossy(&by).into_owned(),
         None => "another run, just now".to_owned(),
     };
     Err(Error::new(ErrorKind::InUse, format!("memcached: is in use by {by}"))
         .hint("wait for it to end; if it was killed, its claim ends within 60 s"))
+}
+
+fn add_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
+    client.set(CLAIM.as_bytes(), &format!(" ME{CLAIM_FLAG}"), [holder.as_bytes(), b"", b""])
+}
+
+/// Has the claim last longer, unless another has it by now.
+fn renew_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
+    match client.get_with_cas(CLAIM.as_bytes())? {
+        Some((by, cas)) if by == holder.as_bytes() => {
+            let flags = format!(" C{cas}{CLAIM_FLAG}");
+            client.set(CLAIM.as_bytes(), &flags, [holder.as_bytes(), b"", b""]).map(drop)
+        }
+        Some(_) => Ok(()),
+        None => add_claim(client, holder).map(drop),
+    }
+}
+
+/// Gives the claim back, unless another has it by now.
+fn release_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
+    match client.get_with_cas(CLAIM.as_bytes())? {
+        Some((by, cas)) if by == holder.as_bytes() => client.delete_by_cas(CLAIM.as_bytes(), cas).map(drop),
+        _ => Ok(()),
+    }
 }
 
 fn new_generation(before: u64) -> u64 {
@@ -225,11 +252,40 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_another_holds_names_the_holder() {
-        let mut client = Client::new(Script::new(b"NS\r\nVA 5\r\nrun x\r\n".to_vec()));
+    fn a_claim_that_another_holds_names_the_holder_and_ones_own_is_known() {
+        let answers = b"NS\r\nVA 5 c1\r\nrun x\r\n";
+        let mut client = Client::new(Script::new(answers.to_vec()));
         let error = take_claim(&mut client, "run y").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InUse);
         assert!(error.to_string().contains("run x"), "{error}");
+        let mut client = Client::new(Script::new(answers.to_vec()));
+        assert_eq!(take_claim(&mut client, "run x"), Ok(false));
+    }
+
+    #[test]
+    fn claim_is_renewed_and_given_back_only_where_it_is_ones_own() {
+        type Change = fn(&mut Client<Script>, &str) -> Result<()>;
+        let get = "mg kurabe_claim v c\r\n";
+        for (change, answers, sent) in [
+            (
+                renew_claim as Change,
+                "VA 5 c18446744073709551615\r\nrun x\r\nHD\r\n",
+                "ms kurabe_claim 5 C18446744073709551615 T60\r\nrun x\r\n",
+            ),
+            // Another run wrote it between the two requests.
+            (renew_claim, "VA 5 c7\r\nrun x\r\nEX\r\n", "ms kurabe_claim 5 C7 T60\r\nrun x\r\n"),
+            (renew_claim, "VA 5 c7\r\nrun y\r\n", ""),
+            (renew_claim, "EN\r\nHD\r\n", "ms kurabe_claim 5 ME T60\r\nrun x\r\n"),
+            (release_claim, "VA 5 c7\r\nrun x\r\nHD\r\n", "md kurabe_claim C7\r\n"),
+            (release_claim, "VA 5 c7\r\nrun x\r\nEX\r\n", "md kurabe_claim C7\r\n"),
+            (release_claim, "VA 5 c7\r\nrun y\r\n", ""),
+            (release_claim, "EN\r\n", ""),
+        ] {
+            let mut client = Client::new(Script::new(answers.as_bytes().to_vec()));
+            change(&mut client, "run x").unwrap();
+            let said = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
+            assert_eq!(said, format!("{get}{sent}"), "{answers}");
+        }
     }
 
     #[test]

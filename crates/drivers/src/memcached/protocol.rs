@@ -25,6 +25,8 @@ pub(super) enum Answer {
     NotStored,
     /// `NF`: not found.
     NotFound,
+    /// `EX`: not done, since the value is another by now than the one that was seen.
+    Changed,
     /// `MN`: the answer to a ping.
     Pong,
     /// `VA`: a value of so many bytes follows, then the end of a line.
@@ -40,6 +42,7 @@ impl Answer {
             b"EN" => Self::Miss,
             b"NS" => Self::NotStored,
             b"NF" => Self::NotFound,
+            b"EX" => Self::Changed,
             b"MN" => Self::Pong,
             b"VA" => Self::Value(words.next().and_then(number).ok_or_else(|| strange(line))?),
             _ => return Err(refusal(line)),
@@ -172,7 +175,7 @@ impl<S: Peer> Client<S> {
     pub(super) fn done(&mut self) -> Result<bool> {
         match self.answer()? {
             Answer::Done => Ok(true),
-            Answer::NotStored | Answer::NotFound => Ok(false),
+            Answer::NotStored | Answer::NotFound | Answer::Changed => Ok(false),
             other => Err(unexpected(other)),
         }
     }
@@ -183,6 +186,37 @@ impl<S: Peer> Client<S> {
         self.put_get(key, flags);
         self.send()?;
         self.got()
+    }
+
+    /// Asks for a value with its CAS number, by which it can be changed as long as it is this one.
+    pub(super) fn get_with_cas(&mut self, key: &[u8]) -> Result<Option<(Vec<u8>, u64)>> {
+        self.begin();
+        self.put_get(key, " v c");
+        self.send()?;
+        let length = self.line()?;
+        let line = trimmed(self.wire.peek(length)?);
+        let cas = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"c"));
+        let cas = cas.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let answer = Answer::parse(line);
+        self.wire.consume(length);
+        match answer? {
+            Answer::Value(bytes) => {
+                let value = self.whole_value(bytes)?;
+                let cas = cas.ok_or_else(|| malformed("memcached sent a value without its CAS number"))?;
+                Ok(Some((value, cas)))
+            }
+            Answer::Miss => Ok(None),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Removes a value as long as it has this CAS number.
+    pub(super) fn delete_by_cas(&mut self, key: &[u8], cas: u64) -> Result<bool> {
+        self.begin();
+        self.line_of(b"md ", key);
+        self.request.extend_from_slice(format!(" C{cas}\r\n").as_bytes());
+        self.send()?;
+        self.done()
     }
 
     /// Writes one value of three parts. A long middle part is sent from where it stands.

@@ -26,13 +26,15 @@ const RENEW: Duration = Duration::from_secs(20);
 
 pub(super) struct MongoNamespace {
     link: Link,
-    /// With its token.
+    /// Whom the claim of this run belongs to, once it was asked for.
+    holder: Option<String>,
+    /// With its token; none where another target of this run on the same database has the claim.
     claim: Option<(String, Lease<()>)>,
 }
 
 impl MongoNamespace {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, claim: None }
+        Self { link, holder: None, claim: None }
     }
 
     /// All documents of the marker; none where there is no marker.
@@ -83,10 +85,13 @@ impl NamespaceOps for MongoNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_none() {
-            self.begin_marker()?;
-            let token = mongodb::bson::oid::ObjectId::new().to_hex();
-            take_claim(&mut self.link, &ownership::holder(run), &token)?;
+        if self.claim.is_some() {
+            return Ok(());
+        }
+        self.begin_marker()?;
+        let token = mongodb::bson::oid::ObjectId::new().to_hex();
+        let holder = self.holder.insert(ownership::holder(run));
+        if take_claim(&mut self.link, holder, &token)? {
             let (shared, ours) = (Arc::clone(&self.link.shared), token.clone());
             let lease = Lease::keep(RENEW, (), move |()| {
                 if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
@@ -148,10 +153,10 @@ impl NamespaceOps for MongoNamespace {
     }
 
     fn remove_marker(&mut self) -> Result<()> {
-        let ours = self.claim.as_ref().map(|(token, _)| token.as_str());
+        let ours = self.holder.as_deref();
         // Another's claim goes with whoever made it.
         let claimed = documents(&mut self.link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
-        if claimed.iter().any(|claim| claim.get_str("token").ok() != ours) {
+        if claimed.iter().any(|claim| claim.get_str("holder").ok() != ours) {
             return Ok(());
         }
         self.drop_collection(MARKER)
@@ -169,7 +174,8 @@ impl Drop for MongoNamespace {
 
 const DUPLICATE: &str = "11000";
 
-fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
+/// Takes the claim; `false` where this run has it already, by another target on the same database.
+fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<bool> {
     let mut claim = entry(CLAIM);
     for (key, value) in [(mongodb::bson::cstr!("holder"), holder), (mongodb::bson::cstr!("token"), token)] {
         claim.append(key, value);
@@ -178,7 +184,7 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
     for _ in 0..3 {
         match write(link, insert(&claim)) {
             Err(error) if error.server_code() == Some(DUPLICATE) => {}
-            result => return result.map(drop),
+            result => return result.map(|_| true),
         }
         let found = documents(link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
         // Gone between the two requests: once more.
@@ -186,6 +192,9 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
         let renewed = number(other, "renewed").unwrap_or(0);
         if now() - renewed < LEASE.as_millis() as i64 {
             let by = other.get_str("holder").unwrap_or("another run");
+            if by == holder {
+                return Ok(false);
+            }
             return Err(Error::new(ErrorKind::InUse, format!("mongodb: the database is in use by {by}"))
                 .hint("wait for it to end, or use another database; if it was killed, its claim ends within 60 s"));
         }
@@ -193,7 +202,7 @@ fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<()> {
             rawdoc! { "_id": CLAIM, "token": other.get_str("token").unwrap_or(""), "renewed": renewed };
         let ours = rawdoc! { "holder": holder, "token": token, "renewed": now() };
         if write(link, update(&query, ours))? == 1 {
-            return Ok(());
+            return Ok(true);
         }
     }
     Err(Error::new(ErrorKind::InUse, "mongodb: another run has just claimed the database")

@@ -2,6 +2,7 @@
 
 use super::DIALECT;
 use super::error::explain;
+use crate::ownership;
 use crate::sql::{Dialect, SqlNamespaceOps};
 use kurabe_core::{Error, ErrorKind, Result};
 use rusqlite::types::Value;
@@ -10,11 +11,15 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The locks that this process holds.
+static HELD: Mutex<Vec<Weak<Lock>>> = Mutex::new(Vec::new());
 
 pub(super) struct SqliteNamespace {
     connection: Connection,
     lock_path: PathBuf,
-    lock: Option<File>,
+    lock: Option<Arc<Lock>>,
 }
 
 impl SqliteNamespace {
@@ -97,20 +102,30 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 }
 
+/// A run's lock on a database: all targets of the run that reach the file share it.
+struct Lock {
+    path: PathBuf,
+    holder: String,
+    /// The device and number of the locked file.
+    identity: (u64, u64),
+    _file: File,
+}
+
 /// Whoever holds the lock removes the file before it lets go.
-impl Drop for SqliteNamespace {
+impl Drop for Lock {
     fn drop(&mut self) {
-        if self.lock.is_some() {
-            let _ = fs::remove_file(&self.lock_path);
-        }
+        let _ = fs::remove_file(&self.path);
     }
 }
 
 /// The system's lock on a file beside the database (`flock`): it ends with the process, however that ends.
-fn take_lock(path: &Path, run: &str) -> Result<File> {
+fn take_lock(path: &Path, run: &str) -> Result<Arc<Lock>> {
     let failed = |error: &std::io::Error| {
         Error::new(ErrorKind::NotPermitted, format!("sqlite: cannot lock {}: {error}", path.display()))
     };
+    let us = ownership::holder(run);
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    held.retain(|lock| lock.strong_count() > 0);
     loop {
         let mut file = OpenOptions::new()
             .read(true)
@@ -119,9 +134,16 @@ fn take_lock(path: &Path, run: &str) -> Result<File> {
             .truncate(false)
             .open(path)
             .map_err(|e| failed(&e))?;
+        let ours = file.metadata().map_err(|e| failed(&e))?;
+        let identity = (ours.dev(), ours.ino());
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
+                // The same run may reach the file by another target.
+                let same = |lock: &Arc<Lock>| lock.identity == identity && lock.holder == us;
+                if let Some(lock) = held.iter().filter_map(Weak::upgrade).find(same) {
+                    return Ok(lock);
+                }
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
                 let by = if holder.is_empty() { "another run".to_owned() } else { holder.trim().to_owned() };
@@ -132,11 +154,11 @@ fn take_lock(path: &Path, run: &str) -> Result<File> {
         }
         // The holder before may have removed the file between our opening and our locking it: then we hold the lock
         // of a file that nobody else will find.
-        let ours = file.metadata().map_err(|e| failed(&e))?;
-        if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            let who = format!("run {run} (process {})\n", std::process::id());
-            file.set_len(0).and_then(|()| file.write_all(who.as_bytes())).map_err(|e| failed(&e))?;
-            return Ok(file);
+        if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == identity) {
+            file.set_len(0).and_then(|()| writeln!(file, "{us}")).map_err(|e| failed(&e))?;
+            let lock = Arc::new(Lock { path: path.to_owned(), holder: us, identity, _file: file });
+            held.push(Arc::downgrade(&lock));
+            return Ok(lock);
         }
     }
 }
