@@ -62,9 +62,12 @@ impl MysqlWitness {
         let (binlog, digests) = (is_on(2), is_on(3));
         let mariadb = head.get(1).is_some_and(|version| version.to_ascii_lowercase().contains("mariadb"));
         let database = head.get(4).cloned().unwrap_or_default();
-        // It takes no lock that sessions take too; servers before 8.0.22 have only the other.
+        // It takes no lock that sessions take too; servers before 8.0.22 have only the other. Where the performance schema is
+        // switched off, it is there and empty: not even this connection stands in it.
         let light = "performance_schema.processlist";
-        let has_light = !mariadb && value(&mut link, &format!("SELECT COUNT(*) FROM {light}")).is_ok();
+        let in_light = format!("SELECT COUNT(*) FROM {light} WHERE id = {own}");
+        let has_light =
+            !mariadb && value(&mut link, &in_light).is_ok_and(|rows| rows.as_deref() == Some("1"));
         let processlist = if has_light { light } else { "information_schema.processlist" };
         Ok(Self { link, mariadb, binlog, digests, own, database, last: None, processlist })
     }

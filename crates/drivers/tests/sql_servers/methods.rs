@@ -168,6 +168,21 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
 }
 
 #[test]
+fn server_that_ended_an_idle_connection_is_quoted_and_the_session_is_not_used_again() {
+    let Some(server) = testing::server_with("mysql", |options| options.set("wait_timeout", 1)) else { return };
+    let mut session = connect(server.url()).unwrap();
+    let ping = session.prepare(&Operation::Ping).unwrap();
+    let mut ask = || session.execute(&ping, &[], &mut Reply::new());
+    ask().unwrap();
+    // Each request would have the server count anew.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let error = ask().unwrap_err();
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::ConnectionLost, Some("4031")), "{error}");
+    assert!(error.to_string().contains("inactivity"), "{error}");
+    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionLost);
+}
+
+#[test]
 fn a_payload_over_the_servers_limit_is_refused_with_the_setting() {
     use kurabe_core::value::Value;
     let body = vec![b'x'; 3_000_000];
