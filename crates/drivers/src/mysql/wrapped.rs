@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::datetime::DateTime;
 use super::errors;
-use super::lean::cleartext_refused;
+use super::lean::{cleartext_refused, several_sets};
 use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
@@ -183,6 +183,15 @@ fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, most: u64, out: &mu
         out.end_row();
         if out.held() as u64 > most {
             return Err(too_much(most));
+        }
+    }
+    // `CALL` ends with a result of its own, without rows.
+    while let Some(mut set) = result.iter() {
+        if !set.columns().as_ref().is_empty() {
+            return Err(several_sets());
+        }
+        if let Some(Err(error)) = set.next() {
+            return Err(failed(error));
         }
     }
     Ok(())

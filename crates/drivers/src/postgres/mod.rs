@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+mod binary;
 mod config;
 mod dialect;
 mod durability;

@@ -1,22 +1,27 @@
-//! Binary values of the few types that Kurabe's tables have, by type number (`pg_type.dat`).
+//! Values by type number (`pg_type.dat`): binary for the few types that Kurabe's tables have, text for all others, which
+//! users' own tables may have.
 
+use crate::mysql::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::malformed;
+use std::io::Write as _;
 
 /// Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// How a type's binary form is read and written.
+/// How a type's values are sent and received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A whole number of so many bytes, big endian.
+    /// Binary: a whole number of so many bytes, big endian.
     Int(u8),
-    /// Microseconds since 2000-01-01, eight bytes.
+    /// Binary: microseconds since 2000-01-01, eight bytes.
     Time,
-    /// Text or bytes, as they are.
+    /// Binary: text or bytes, as they are.
     Bytes,
-    /// Anything, shown as text.
-    Shown,
+    /// The text format, which every type has.
+    Text,
+    /// The text format of a whole number, which is read as one.
+    Digits,
 }
 
 impl Form {
@@ -27,8 +32,22 @@ impl Form {
             23 => Self::Int(4),
             21 => Self::Int(2),
             1114 | 1184 => Self::Time,
-            _ => Self::Bytes,
+            // bytea, "char", name, text, json, xml, unknown, char, varchar: their two formats are alike.
+            17 | 18 | 19 | 25 | 114 | 142 | 705 | 1042 | 1043 => Self::Bytes,
+            _ => Self::Text,
         }
+    }
+
+    /// The same values in the text format.
+    pub(crate) fn as_text(self) -> Self {
+        match self {
+            Self::Int(_) | Self::Digits => Self::Digits,
+            Self::Time | Self::Bytes | Self::Text => Self::Text,
+        }
+    }
+
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Self::Int(_) | Self::Time | Self::Bytes)
     }
 
     /// Appends a field that is no text or bytes to the reply's row.
@@ -40,20 +59,22 @@ impl Form {
                 // The two ends of the range mean "infinity".
                 out.push_time(micros.checked_add(EPOCH).ok_or_else(|| malformed("a moment out of range"))?);
             }
-            Self::Bytes | Self::Shown => out.push_bytes(bytes),
+            Self::Digits => out.push_int(digits(bytes)?),
+            Self::Bytes | Self::Text => out.push_bytes(bytes),
         }
         Ok(())
     }
 
-    /// Appends a parameter to `out`, without its length; `None` where it has no value. Text and bytes are left to
-    /// the caller as a slice, so that long ones need no copy.
+    /// A parameter as it is sent, without its length. Text and bytes stay where they are, so that long ones need no
+    /// copy.
     pub(crate) fn encode<'a>(self, value: &Value<'a>) -> Result<Encoded<'a>> {
         Ok(match (self, *value) {
             (_, Value::Null) => Encoded::Null,
-            (Self::Shown, Value::Int(n)) => Encoded::Digits(Digits::of(n)),
-            (Self::Shown, Value::Bool(truth)) => Encoded::Slice(if truth { b"true" } else { b"false" }),
-            (Self::Bytes | Self::Shown, Value::Bytes(bytes)) => Encoded::Slice(bytes),
-            (Self::Bytes | Self::Shown, Value::Text(text)) => Encoded::Slice(text.as_bytes()),
+            (Self::Text | Self::Digits, Value::Int(n)) => Encoded::Short(ShortText::of_int(n)),
+            (Self::Text, Value::Time(micros)) => Encoded::Short(ShortText::of_time(micros)?),
+            (Self::Text, Value::Bool(truth)) => Encoded::Slice(if truth { b"true" } else { b"false" }),
+            (Self::Bytes | Self::Text, Value::Bytes(bytes)) => Encoded::Slice(bytes),
+            (Self::Bytes | Self::Text, Value::Text(text)) => Encoded::Slice(text.as_bytes()),
             (Self::Int(8), Value::Int(n)) => Encoded::Eight(n.to_be_bytes()),
             (Self::Int(4), Value::Int(n)) => {
                 Encoded::Four(i32::try_from(n).map_err(|_| out_of_range("integer"))?.to_be_bytes())
@@ -80,22 +101,25 @@ pub(crate) enum Encoded<'a> {
     Two([u8; 2]),
     Four([u8; 4]),
     Eight([u8; 8]),
-    Digits(Digits),
+    Short(ShortText),
     Slice(&'a [u8]),
 }
 
-/// A whole number as text, in place.
+/// A short text, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Digits {
-    text: [u8; 20],
+pub(crate) struct ShortText {
+    text: [u8; Self::MOST],
     from: usize,
 }
 
-impl Digits {
-    fn of(number: i64) -> Self {
-        let mut digits = Self { text: [b'0'; 20], from: 20 };
+impl ShortText {
+    /// The length of `2009-02-13 23:31:30.123456+00`.
+    const MOST: usize = 29;
+
+    fn of_int(number: i64) -> Self {
+        let mut digits = Self { text: [b'0'; Self::MOST], from: Self::MOST };
         let mut rest = number.unsigned_abs();
-        while rest > 0 || digits.from == 20 {
+        while rest > 0 || digits.from == Self::MOST {
             digits.from -= 1;
             digits.text[digits.from] = b'0' + (rest % 10) as u8;
             rest /= 10;
@@ -105,6 +129,14 @@ impl Digits {
             digits.text[digits.from] = b'-';
         }
         digits
+    }
+
+    /// With its zone, so that the session's does not matter. A `date` takes its day.
+    fn of_time(micros: i64) -> Result<Self> {
+        let mut text = [0; Self::MOST];
+        write!(&mut text[..], "{}+00", DateTime::from_micros(micros)?)
+            .map_err(|_| out_of_range("timestamp"))?;
+        Ok(Self { text, from: 0 })
     }
 
     fn as_bytes(&self) -> &[u8] {
@@ -120,7 +152,7 @@ impl Encoded<'_> {
             Self::Two(bytes) => Some(bytes),
             Self::Four(bytes) => Some(bytes),
             Self::Eight(bytes) => Some(bytes),
-            Self::Digits(digits) => Some(digits.as_bytes()),
+            Self::Short(text) => Some(text.as_bytes()),
             Self::Slice(bytes) => Some(bytes),
         }
     }
@@ -140,6 +172,12 @@ fn kind_of(value: &Value<'_>) -> &'static str {
 
 fn out_of_range(what: &str) -> Error {
     Error::new(ErrorKind::Usage, format!("a value is out of the range of {what}"))
+}
+
+/// A whole number in the text format.
+fn digits(text: &[u8]) -> Result<i64> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| malformed("a whole number that is none"))
 }
 
 fn whole(bytes: &[u8]) -> Result<i64> {
@@ -172,18 +210,36 @@ mod tests {
         }
 
         #[test]
-        fn a_shown_number_is_the_numbers_own_text(n in any::<i64>()) {
+        fn text_format_of_a_number_is_its_digits(n in any::<i64>()) {
             for n in [n, n >> 40, 0, i64::MIN, i64::MAX] {
-                let shown = Form::Shown.encode(&Value::Int(n)).unwrap();
+                let encoded = Form::Text.encode(&Value::Int(n)).unwrap();
                 let text = n.to_string();
-                prop_assert_eq!(shown.bytes().unwrap(), text.as_bytes());
+                prop_assert_eq!(encoded.bytes().unwrap(), text.as_bytes());
+                let mut reply = Reply::new();
+                Form::of(20).as_text().push(text.as_bytes(), &mut reply).unwrap();
+                reply.end_row();
+                prop_assert_eq!(reply.field(0, 0), Some(Value::Int(n)));
             }
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(kind in prop::sample::select(vec![20u32, 21, 23, 1184, 25]), bytes: Vec<u8>) {
+        fn any_bytes_are_read_or_refused(kind in prop::sample::select(vec![20u32, 21, 23, 1184, 25, 1700]), bytes: Vec<u8>) {
             let _ = Form::of(kind).push(&bytes, &mut Reply::new());
+            let _ = Form::of(kind).as_text().push(&bytes, &mut Reply::new());
         }
+    }
+
+    #[test]
+    fn types_that_are_not_known_by_number_go_in_the_text_format() {
+        // uuid, jsonb, numeric, date, bool, double precision, an enumeration
+        for kind in [2950, 3802, 1700, 1082, 16, 701, 16_384] {
+            assert_eq!(Form::of(kind), Form::Text, "{kind}");
+        }
+        let text = |value| Form::Text.encode(&value).unwrap().bytes().unwrap().to_vec();
+        assert_eq!(text(Value::Time(1_234_567_890_123_456)), b"2009-02-13 23:31:30.123456+00");
+        assert_eq!(text(Value::Bool(true)), b"true");
+        assert_eq!(text(Value::Text("1.5")), b"1.5");
+        assert!(Form::Text.encode(&Value::Time(i64::MAX)).is_err());
     }
 
     #[test]

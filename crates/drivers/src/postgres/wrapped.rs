@@ -1,7 +1,7 @@
 //! The `postgres` crate as it is used by everyone: what `?client=driver` selects.
 
 use super::config::{Config, folder_and_port};
-use super::errors;
+use super::{binary, errors};
 use super::values::{Encoded, Form};
 use super::wrapped_tls::{Plain, Rustls, StreamLimits};
 use crate::prelude::*;
@@ -11,7 +11,7 @@ use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
 use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::private::BytesMut;
-use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{
     Client, NoTls, SimpleQueryMessage, Statement,
     config::{SslMode, SslNegotiation},
@@ -138,7 +138,14 @@ impl Link for Wrapped {
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.exchange(|client| client.prepare(sql).map_err(|e| failed(&e)))
+        let statement = self.exchange(|client| client.prepare(sql).map_err(|e| failed(&e)))?;
+        match statement.columns().iter().find(|column| !binary::is_read(column.type_().oid())) {
+            None => Ok(statement),
+            Some(column) => {
+                let what = format!("the postgres crate gets columns of type {} in a form that is not read here", column.type_());
+                Err(Error::unsupported(what).hint("use client=lean, or cast the column to text"))
+            }
+        }
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -151,7 +158,7 @@ impl Link for Wrapped {
             while let Some(row) = rows.next().map_err(|e| failed(&e))? {
                 for (column, about) in row.columns().iter().enumerate() {
                     match row.try_get::<_, Option<Raw<'_>>>(column).map_err(|e| failed(&e))? {
-                        Some(Raw(bytes)) => Form::of(about.type_().oid()).push(bytes, out)?,
+                        Some(Raw(bytes)) => binary::push(about.type_().oid(), bytes, out)?,
                         None => out.push_null(),
                     }
                 }
@@ -178,9 +185,17 @@ impl Link for Wrapped {
 #[derive(Debug)]
 struct Parameter<'a>(Value<'a>);
 
+impl Parameter<'_> {
+    /// Binary where its type has a binary form for such a value, else text.
+    fn form(&self, kind: &Type) -> Form {
+        let form = Form::of(kind.oid());
+        if form.encode(&self.0).is_ok() { form } else { Form::Text }
+    }
+}
+
 impl ToSql for Parameter<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
-        let encoded: Encoded<'_> = Form::of(kind.oid()).encode(&self.0)?;
+        let encoded: Encoded<'_> = self.form(kind).encode(&self.0)?;
         Ok(match encoded.bytes() {
             None => IsNull::Yes,
             Some(bytes) => {
@@ -188,6 +203,10 @@ impl ToSql for Parameter<'_> {
                 IsNull::No
             }
         })
+    }
+
+    fn encode_format(&self, kind: &Type) -> Format {
+        if self.form(kind).is_binary() { Format::Binary } else { Format::Text }
     }
 
     fn accepts(_: &Type) -> bool {

@@ -9,4 +9,5 @@ mod common;
 mod literals;
 mod methods;
 mod reach;
+mod tables;
 mod types;

@@ -18,11 +18,17 @@ fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
     if options.is_empty() { url } else { with(&url, options) }
 }
 
-/// Makes users through a program of the server's family, since the drivers execute no statements of a user's own.
-fn administer(server: &Server, sql: &str) {
+/// Makes users and procedures through a program of the server's family, since not all of that can be prepared.
+pub fn administer(server: &Server, sql: &str) {
+    administer_by(server, ";", sql);
+}
+
+/// As [`administer`], with another sign between statements.
+pub fn administer_by(server: &Server, delimiter: &str, sql: &str) {
     let socket = server.socket().unwrap().display().to_string();
     let output = Command::new("mariadb")
-        .args(["--no-defaults", "--user=root", "--socket", &socket, "--execute", sql])
+        .args(["--no-defaults", "--user=root", "--delimiter", delimiter, "--socket", &socket])
+        .args(["--execute", sql, "kurabe"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -36,7 +42,7 @@ fn works(url: &str) {
     }
 }
 
-fn has_mariadb_program() -> bool {
+pub fn has_mariadb_program() -> bool {
     Command::new("mariadb").arg("--version").output().is_ok()
 }
 
@@ -112,12 +118,19 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
         for options in ["", "tls=require", &socket, &verified] {
             let error = refusal(&as_user(&server, "pam:secret", client, options));
             assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
-            assert!(error.to_string().contains("enable_cleartext_plugin=true"), "{client} {options}: {error}");
+            assert!(
+                error.to_string().contains("enable_cleartext_plugin=true"),
+                "{client} {options}: {error}"
+            );
         }
         // Now the server has the password, and refuses it, since PAM has no such service.
         let allowed = format!("{verified}&enable_cleartext_plugin=true");
         let error = refusal(&as_user(&server, "pam:secret", client, &allowed));
-        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{client}: {error}");
+        assert_eq!(
+            (error.kind(), error.server_code()),
+            (ErrorKind::Denied, Some("1045")),
+            "{client}: {error}"
+        );
     }
 }
 
@@ -169,7 +182,9 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
 
 #[test]
 fn server_that_ended_an_idle_connection_is_quoted_and_the_session_is_not_used_again() {
-    let Some(server) = testing::server_with("mysql", |options| options.set("wait_timeout", 1)) else { return };
+    let Some(server) = testing::server_with("mysql", |options| options.set("wait_timeout", 1)) else {
+        return;
+    };
     let mut session = connect(server.url()).unwrap();
     let ping = session.prepare(&Operation::Ping).unwrap();
     let mut ask = || session.execute(&ping, &[], &mut Reply::new());

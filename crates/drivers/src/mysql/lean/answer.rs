@@ -49,6 +49,17 @@ impl Kind {
     }
 }
 
+/// The flag in a result's status that says that another result follows (`SERVER_MORE_RESULTS_EXISTS`).
+const MORE_RESULTS: u64 = 8;
+
+/// How one result of an answer ended.
+struct Ended {
+    /// Whether it was a set of rows.
+    rows: bool,
+    /// Whether another result follows.
+    more: bool,
+}
+
 /// Reads the answer to a command whose rows come in binary, with the columns as they were announced; brings them up
 /// to date.
 pub(super) fn binary<S: Peer>(
@@ -58,6 +69,44 @@ pub(super) fn binary<S: Peer>(
     bitmap: &mut Vec<u8>,
     out: &mut Reply,
 ) -> Outcome<()> {
+    all(|| binary_result(packets, agreed, columns, bitmap, out))
+}
+
+/// Reads the answer to a command whose rows come as text.
+pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
+    all(|| text_result(packets, agreed, out))
+}
+
+/// Reads all results of an answer: `CALL` has those of the procedure's statements, and one of its own without rows. Of
+/// several sets of rows the reply could hold but one.
+fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
+    let mut sets = 0;
+    loop {
+        match one()? {
+            Err(error) => return Ok(Err(error)),
+            Ok(Ended { rows, more }) => {
+                sets += usize::from(rows);
+                if !more {
+                    return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
+                }
+            }
+        }
+    }
+}
+
+/// The error of a statement with more than one set of rows.
+pub(crate) fn several_sets() -> Error {
+    Error::unsupported("the statement gives several sets of rows, and a reply holds one")
+        .hint("have the procedure give one")
+}
+
+fn binary_result<S: Peer>(
+    packets: &mut Packets<S>,
+    agreed: Agreed,
+    columns: &mut Vec<Kind>,
+    bitmap: &mut Vec<u8>,
+    out: &mut Reply,
+) -> Outcome<Ended> {
     match begin(packets, agreed, Some(columns), out)? {
         Begun::Ended(result) => return Ok(result),
         Begun::Rows(count) if count != columns.len() => {
@@ -73,14 +122,13 @@ pub(super) fn binary<S: Peer>(
                 packets.wire.check_reply(out)?;
             }
             0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return packets.skip_rest().map(Ok),
+            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
             other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
         }
     }
 }
 
-/// Reads the answer to a command whose rows come as text.
-pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
+fn text_result<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<Ended> {
     let columns = match begin(packets, agreed, None, out)? {
         Begun::Ended(result) => return Ok(result),
         Begun::Rows(count) => count,
@@ -89,7 +137,7 @@ pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut 
         packets.next()?;
         match packets.first()? {
             0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return packets.skip_rest().map(Ok),
+            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
             _ => {
                 for _ in 0..columns {
                     match packets.length()? {
@@ -104,14 +152,43 @@ pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut 
     }
 }
 
+/// Reads `OK_Packet`, or `EOF_Packet` from a server that ends rows with one.
+fn end_of_rows<S: Peer>(packets: &mut Packets<S>, agreed: Agreed) -> Result<Ended> {
+    if agreed.no_eof {
+        return ok(packets).map(|(_, more)| Ended { rows: true, more });
+    }
+    // 0xfe and the number of warnings.
+    packets.int(3)?;
+    let more = more_results(packets)?;
+    Ok(Ended { rows: true, more })
+}
+
+/// Reads `OK_Packet`: how many rows were affected, and whether another result follows.
+fn ok<S: Peer>(packets: &mut Packets<S>) -> Result<(u64, bool)> {
+    packets.int(1)?;
+    let affected = packets.length()?.ok_or_else(|| malformed("a number of rows that is none"))?;
+    if packets.left() > 0 {
+        // The last number that the server gave a row by itself.
+        packets.length()?;
+    }
+    Ok((affected, more_results(packets)?))
+}
+
+/// Reads the status and the rest of the packet.
+fn more_results<S: Peer>(packets: &mut Packets<S>) -> Result<bool> {
+    let status = if packets.left() >= 2 { packets.int(2)? } else { 0 };
+    packets.skip_rest()?;
+    Ok(status & MORE_RESULTS != 0)
+}
+
 enum Begun {
     /// No rows come.
-    Ended(Result<()>),
+    Ended(Result<Ended>),
     /// Rows of so many columns come.
     Rows(usize),
 }
 
-/// Reads the start of an answer: OK, an error, or the columns.
+/// Reads the start of a result: OK, an error, or the columns.
 fn begin<S: Peer>(
     packets: &mut Packets<S>,
     agreed: Agreed,
@@ -121,10 +198,9 @@ fn begin<S: Peer>(
     packets.next()?;
     match packets.first()? {
         0 => {
-            let (affected, _) = length_encoded(&packets.rest()?[1..])?;
+            let (affected, more) = ok(packets)?;
             out.set_affected(affected);
-            packets.skip_rest()?;
-            return Ok(Begun::Ended(Ok(())));
+            return Ok(Begun::Ended(Ok(Ended { rows: false, more })));
         }
         0xff => return error(packets).map(|error| Begun::Ended(Err(error))),
         0xfb => return Err(malformed("the server asks for a file of ours")),

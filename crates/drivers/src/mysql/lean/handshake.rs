@@ -20,6 +20,10 @@ const PROTOCOL_41: u32 = 1 << 9;
 const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
+/// The server may answer a request with several results, as `CALL` has, …
+const MULTI_RESULTS: u32 = 1 << 17;
+/// … that of a prepared statement too.
+const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRS: u32 = 1 << 20;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
@@ -165,6 +169,8 @@ impl Greeting {
             | LONG_FLAG
             | CONNECT_WITH_DB
             | TRANSACTIONS
+            | MULTI_RESULTS
+            | PS_MULTI_RESULTS
             | PLUGIN_AUTH
             | CONNECT_ATTRS
             | PLUGIN_AUTH_LENENC

@@ -16,6 +16,7 @@ use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
+pub(super) use answer::several_sets;
 use answer::{Agreed, Kind};
 pub(super) use authentication::cleartext_refused;
 use packets::{MOST, Packets, push_header};

@@ -120,6 +120,35 @@ fn an_older_server_ends_columns_and_rows_with_eof() {
 }
 
 #[test]
+fn call_gives_its_rows_and_ends_with_a_result_of_its_own() {
+    let int = || b"\0\0\x2a\0\0\0\0\0\0\0".to_vec();
+    let more = [0xfe, 0, 0, 10, 0, 0, 0].to_vec();
+    let set = |end: &Vec<u8>| vec![vec![1], column(8), int(), end.clone()];
+    let answer = |results: &[Vec<Vec<u8>>]| packets(1, &results.concat());
+    let one = answer(&[set(&more), vec![OK.to_vec()]]);
+    let failed = answer(&[set(&more), vec![b"\xff\x26\x04#23000Duplicate entry".to_vec()]]);
+    let two = answer(&[set(&more), set(&more), vec![OK.to_vec()]]);
+    let mut lean = over([one.clone(), two, failed, one].concat(), 7, AGREED);
+    let mut statement = Statement { takes: Vec::new(), gives: Vec::new(), ..statement() };
+    let mut run = || {
+        let mut out = Reply::new();
+        lean.run(&mut statement, &[], &mut out).map(|()| (out.rows(), out.field_int(0, 0), out.affected()))
+    };
+    assert_eq!(run(), Ok((1, Some(42), 1)));
+    assert_eq!(run().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(run().unwrap_err().server_code(), Some("1062"));
+    assert_eq!(run(), Ok((1, Some(42), 1)));
+    // The same of a server that ends columns and rows with EOF, in the text format.
+    let (eof, more) = (vec![0xfe, 0, 0, 2, 0], vec![0xfe, 0, 0, 10, 0]);
+    let payloads = [vec![1], column(253), eof, b"\x02hi".to_vec(), more, OK.to_vec()];
+    let mut lean = over([packets(1, &payloads), packets(1, &[OK.to_vec()])].concat(), 3, Agreed::default());
+    let mut out = Reply::new();
+    lean.query("CALL p()", &mut out).unwrap();
+    assert_eq!((out.rows(), out.field_bytes(0, 0)), (1, Some(&b"hi"[..])));
+    lean.ping().unwrap();
+}
+
+#[test]
 fn columns_that_mariadb_leaves_out_are_remembered() {
     let mut statement = Statement { gives: vec![Kind::Int { bytes: 8, signed: true }], ..statement() };
     let payloads = [vec![1, 0], b"\0\0\x2a\0\0\0\0\0\0\0".to_vec(), END.to_vec()];

@@ -9,6 +9,9 @@ use crate::wire::{Peer, Wire, malformed};
 /// The longest message other than a row that is believed: the description of 65,535 columns with long names is shorter.
 const LONGEST: usize = 16 * 1024 * 1024;
 
+/// Bytes of the longest number: the least one of 64 bits, in digits.
+const MOST_DIGITS: usize = 20;
+
 /// What a statement takes and gives, as the server describes it.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
@@ -20,10 +23,8 @@ pub(super) struct Announced {
 pub(super) enum Rows<'a> {
     /// Rows of a simple query.
     Text(&'a mut Reply),
-    /// Rows as text, of columns in the forms that were announced: whole numbers are read.
-    Shown(&'a [Form], &'a mut Reply),
-    /// Rows in the forms that were announced.
-    Binary(&'a [Form], &'a mut Reply),
+    /// Rows of columns in these forms.
+    Typed(&'a [Form], &'a mut Reply),
     /// Descriptions.
     Announced(&'a mut Announced),
 }
@@ -50,9 +51,7 @@ pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: 
             b'C' => {
                 let affected = affected(body(wire, length)?);
                 wire.consume(length);
-                if let (Rows::Text(out) | Rows::Shown(_, out) | Rows::Binary(_, out), Some(affected)) =
-                    (&mut *rows, affected)
-                {
+                if let (Rows::Text(out) | Rows::Typed(_, out), Some(affected)) = (&mut *rows, affected) {
                     out.set_affected(affected);
                 }
             }
@@ -121,11 +120,10 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
     let &[a, b] = wire.peek(2)? else { return Err(short()) };
     let count = usize::from(u16::from_be_bytes([a, b]));
     wire.consume(2);
-    let shown = matches!(rows, Rows::Shown(..));
     let (forms, out) = match rows {
         Rows::Text(out) => (None, out),
-        Rows::Binary(forms, out) | Rows::Shown(forms, out) if forms.len() == count => (Some(*forms), out),
-        Rows::Binary(forms, _) | Rows::Shown(forms, _) => {
+        Rows::Typed(forms, out) if forms.len() == count => (Some(*forms), out),
+        Rows::Typed(forms, _) => {
             return Err(malformed(format!("a row of {count} fields where {} were announced", forms.len())));
         }
         Rows::Announced(_) => return Err(malformed("a row in answer to a description")),
@@ -140,13 +138,8 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         };
         left = left.checked_sub(length).ok_or_else(short)?;
         match forms.and_then(|forms| forms.get(field)) {
-            Some(Form::Int(_)) if shown => {
-                out.push_int(digits(wire.peek(length)?)?);
-                wire.consume(length);
-            }
-            Some(_) if shown => out.push_bytes_with(|to| wire.take_into(length, to))?,
-            None | Some(Form::Bytes | Form::Shown) => out.push_bytes_with(|to| wire.take_into(length, to))?,
-            Some(_) if length > 8 => return Err(malformed(format!("a number of {length} bytes"))),
+            None | Some(Form::Bytes | Form::Text) => out.push_bytes_with(|to| wire.take_into(length, to))?,
+            Some(_) if length > MOST_DIGITS => return Err(malformed(format!("a number of {length} bytes"))),
             Some(form) => {
                 form.push(wire.peek(length)?, out)?;
                 wire.consume(length);
@@ -158,12 +151,6 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
     }
     out.end_row();
     wire.check_reply(out)
-}
-
-/// A whole number that is shown as text.
-fn digits(text: &[u8]) -> Result<i64> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| malformed("a whole number that is none"))
 }
 
 /// `CommandComplete`: the rows that a statement changed; nothing for one that only reads.

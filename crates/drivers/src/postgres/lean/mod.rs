@@ -40,12 +40,19 @@ pub(crate) struct Lean<S> {
 /// A statement that the server keeps.
 pub(crate) struct Statement {
     name: String,
-    /// Bind up to its parameters' count, and what follows the parameters, with Execute and Sync.
+    /// Bind up to its parameters' count.
     head: Vec<u8>,
+    /// What follows the parameters, with Execute and Sync.
+    tail: Vec<u8>,
     takes: Vec<Form>,
     gives: Vec<Form>,
-    /// Whether values go and come as text, which every type of the server's has.
-    shown: bool,
+}
+
+impl Statement {
+    fn new(name: String, takes: Vec<Form>, gives: Vec<Form>) -> Self {
+        let (head, tail) = (request::bind_head(&name, &takes), request::bind_tail(&gives));
+        Self { name, head, tail, takes, gives }
+    }
 }
 
 /// What went on between client and server: the outer error means that the connection is of no more use, the inner
@@ -80,11 +87,11 @@ impl<S: Peer> Lean<S> {
         self.wire.send(&self.out)
     }
 
-    /// Has the server prepare a statement; `shown` where its values are to go and come as text.
-    fn announce(&mut self, sql: &str, shown: bool) -> Result<Statement> {
+    /// Has the server prepare and describe a statement.
+    fn describe(&mut self, sql: &str) -> Result<(String, Announced)> {
         self.prepared += 1;
         let name = format!("k{}", self.prepared);
-        let announced = self.converse(|this| {
+        self.converse(|this| {
             this.begin();
             if let Err(error) = request::prepare(&mut this.out, &name, sql) {
                 return Ok(Err(error));
@@ -92,15 +99,8 @@ impl<S: Peer> Lean<S> {
             this.send()?;
             let mut announced = Announced::default();
             let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
-            Ok(ended.map(|()| announced))
-        })?;
-        let mut head = Vec::new();
-        request::bind_head(&mut head, &name, announced.takes.len(), shown);
-        let mut takes = announced.takes;
-        if shown {
-            takes.fill(Form::Shown);
-        }
-        Ok(Statement { name, head, takes, gives: announced.gives, shown })
+            Ok(ended.map(|()| (name, announced)))
+        })
     }
 
     fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
@@ -182,11 +182,15 @@ where
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.announce(sql, false)
+        let (name, Announced { takes, gives }) = self.describe(sql)?;
+        Ok(Statement::new(name, takes, gives))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
-        self.announce(sql, true)
+        // What a user's own statement takes and gives, in the text format: it knows no types of values.
+        let (name, Announced { takes, gives }) = self.describe(sql)?;
+        let takes = vec![Form::Text; takes.len()];
+        Ok(Statement::new(name, takes, gives.into_iter().map(Form::as_text).collect()))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -198,20 +202,15 @@ where
                 Err(error) => return Ok(Err(error)),
             };
             this.begin();
-            if let Err(error) = request::bind(&mut this.out, &statement.head, length) {
+            if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
                 return Ok(Err(error));
             }
             this.forgotten.clear();
             let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
             request::parameters(&mut outbox, &statement.takes, parameters)?;
-            request::bind_tail(outbox.text, statement.shown);
+            outbox.text.extend_from_slice(&statement.tail);
             outbox.flush()?;
-            let mut rows = if statement.shown {
-                Rows::Shown(&statement.gives, out)
-            } else {
-                Rows::Binary(&statement.gives, out)
-            };
-            answer::read(&mut this.wire, &mut rows, 1)
+            answer::read(&mut this.wire, &mut Rows::Typed(&statement.gives, out), 1)
         })
     }
 
@@ -246,21 +245,16 @@ where
                     Ok(length) => length,
                     Err(error) => return Ok(Err(error)),
                 };
-                if let Err(error) = request::bind(&mut this.out, &statement.head, length) {
+                if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
                     return Ok(Err(error));
                 }
                 request::copied(&mut this.out, &statement.takes, values)?;
-                request::bind_tail(&mut this.out, statement.shown);
+                this.out.extend_from_slice(&statement.tail);
             }
             this.send()?;
             let mut ended = Ok(());
             for reply in out {
-                let mut rows = if statement.shown {
-                    Rows::Shown(&statement.gives, reply)
-                } else {
-                    Rows::Binary(&statement.gives, reply)
-                };
-                let answer = answer::read(&mut this.wire, &mut rows, 1)?;
+                let answer = answer::read(&mut this.wire, &mut Rows::Typed(&statement.gives, reply), 1)?;
                 if answer.is_err() {
                     reply.clear();
                 }

@@ -7,9 +7,6 @@ use crate::wire::{Outbox, Peer};
 /// The longest message that the server takes (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
 
-/// One format for all parameters: 0, text, or 1, binary.
-const FORMATS: [[u8; 4]; 2] = [[0, 1, 0, 0], [0, 1, 0, 1]];
-
 /// Execute of portal "" without a limit of rows, and Sync.
 const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
@@ -88,34 +85,49 @@ pub(super) fn close(out: &mut Vec<u8>, name: &str) {
     });
 }
 
-/// What every Bind of a statement starts with, its length left open.
-pub(super) fn bind_head(head: &mut Vec<u8>, name: &str, parameters: usize, shown: bool) {
-    head.push(b'B');
-    head.extend_from_slice(&[0; 4]);
-    head.push(0);
-    head.extend_from_slice(name.as_bytes());
-    head.push(0);
-    head.extend_from_slice(&FORMATS[usize::from(!shown)]);
-    head.extend_from_slice(&(parameters as u16).to_be_bytes());
+/// The formats of values of these forms, 0 for text and 1 for binary: one for all where they are alike, else one for each.
+fn push_formats(out: &mut Vec<u8>, forms: &[Form]) {
+    let mut formats = forms.iter().map(|form| u8::from(form.is_binary()));
+    let first = formats.next().unwrap_or(1);
+    if formats.all(|format| format == first) {
+        out.extend_from_slice(&[0, 1, 0, first]);
+        return;
+    }
+    // The protocol counts them in 16 bits, and so does the description that they come from.
+    out.extend_from_slice(&(forms.len() as u16).to_be_bytes());
+    for form in forms {
+        out.extend_from_slice(&[0, u8::from(form.is_binary())]);
+    }
 }
 
-/// Bind up to its parameters, which take `length` bytes.
-pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize) -> Result<()> {
+/// What every Bind of a statement starts with, its length left open, for parameters of these forms.
+pub(super) fn bind_head(name: &str, takes: &[Form]) -> Vec<u8> {
+    let mut head = vec![b'B', 0, 0, 0, 0, 0];
+    head.extend_from_slice(name.as_bytes());
+    head.push(0);
+    push_formats(&mut head, takes);
+    head.extend_from_slice(&(takes.len() as u16).to_be_bytes());
+    head
+}
+
+/// What follows the parameters: the end of Bind, which is the formats of the columns; Execute and Sync.
+pub(super) fn bind_tail(gives: &[Form]) -> Vec<u8> {
+    let mut tail = Vec::new();
+    push_formats(&mut tail, gives);
+    tail.extend_from_slice(&TAIL);
+    tail
+}
+
+/// Bind up to its parameters, which take `length` bytes and are followed by `tail`.
+pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -> Result<()> {
     let at = out.len() + 1;
     out.extend_from_slice(head);
-    // The four bytes of the columns' formats belong to Bind.
-    let length = head.len() - 1 + length + 4;
+    let length = head.len() - 1 + length + tail.len() - TAIL.len();
     if length > LONGEST {
         return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
     }
     out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
     Ok(())
-}
-
-/// The end of Bind, which is one format for all columns; Execute and Sync.
-pub(super) fn bind_tail(out: &mut Vec<u8>, shown: bool) {
-    out.extend_from_slice(&FORMATS[usize::from(!shown)]);
-    out.extend_from_slice(&TAIL);
 }
 
 /// How many bytes the parameters take, with their lengths.

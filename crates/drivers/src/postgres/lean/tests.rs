@@ -38,16 +38,8 @@ fn refusal(state: &str, text: &str) -> Vec<u8> {
 }
 
 fn statement() -> Statement {
-    let mut head = Vec::new();
-    request::bind_head(&mut head, "k1", 2, false);
-    let takes = vec![Form::Int(8), Form::Bytes];
-    Statement {
-        name: "k1".into(),
-        head,
-        takes,
-        gives: vec![Form::Int(8), Form::Bytes, Form::Time],
-        shown: false,
-    }
+    let gives = vec![Form::Int(8), Form::Bytes, Form::Time];
+    Statement::new("k1".to_owned(), vec![Form::Int(8), Form::Bytes], gives)
 }
 
 fn good_answer() -> Vec<u8> {
@@ -75,6 +67,50 @@ fn an_operation_is_one_bind_execute_and_sync() {
     assert_eq!(out.field_int(0, 0), Some(7));
     assert_eq!(out.field_bytes(0, 1), Some(&b"body"[..]));
     assert_eq!(out.field(0, 2), Some(Value::Null));
+}
+
+/// The description of a statement: the types of its parameters and of its columns.
+fn description(takes: &[u32], gives: &[u32]) -> Vec<u8> {
+    let mut parameters = (takes.len() as u16).to_be_bytes().to_vec();
+    parameters.extend(takes.iter().flat_map(|kind| kind.to_be_bytes()));
+    let mut columns = (gives.len() as u16).to_be_bytes().to_vec();
+    for kind in gives {
+        columns.extend_from_slice(b"c\0\0\0\0\0\0\0");
+        columns.extend_from_slice(&kind.to_be_bytes());
+        columns.extend_from_slice(&[0; 8]);
+    }
+    [message(b'1', b""), message(b't', &parameters), message(b'T', &columns), ready()].concat()
+}
+
+#[test]
+fn types_that_are_not_known_go_in_the_text_format_beside_binary_ones() {
+    let (int8, uuid, numeric, bool) = (20, 2950, 1700, 16);
+    let fields: [Option<&[u8]>; 3] = [Some(b"12.50"), Some(&[0, 0, 0, 0, 0, 0, 0, 7]), Some(b"t")];
+    let answer = [message(b'2', b""), row(&fields), message(b'C', b"SELECT 1\0"), ready()].concat();
+    let mut lean = lean([description(&[uuid, int8], &[numeric, int8, bool]), answer].concat());
+    let mut statement = lean.prepare("x").unwrap();
+    let before = lean.wire.stream().sent.len();
+    let mut out = Reply::new();
+    lean.run(&mut statement, &[Value::Text("a0ee"), Value::Int(1)], &mut out).unwrap();
+    let expected = b"B\0\0\0,\0k1\0\0\x02\0\0\0\x01\0\x02\0\0\0\x04a0ee\0\0\0\x08\0\0\0\0\0\0\0\x01\
+        \0\x03\0\0\0\x01\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+    let sent = &lean.wire.stream().sent[before..];
+    assert_eq!(sent.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    assert_eq!(out.field_bytes(0, 0), Some(&b"12.50"[..]));
+    assert_eq!(out.field_int(0, 1), Some(7));
+    assert_eq!(out.field_bytes(0, 2), Some(&b"t"[..]));
+}
+
+#[test]
+fn values_of_a_users_own_statement_go_in_the_text_format() {
+    let fields: [Option<&[u8]>; 2] = [Some(b"-7"), Some(b"2024-02-29")];
+    let answer = [message(b'2', b""), row(&fields), message(b'C', b"SELECT 1\0"), ready()].concat();
+    let mut lean = lean([description(&[20], &[23, 1082]), answer].concat());
+    let mut statement = lean.prepare_raw("x").unwrap();
+    let mut out = Reply::new();
+    lean.run(&mut statement, &[Value::Int(258)], &mut out).unwrap();
+    assert!(lean.wire.stream().sent.windows(7).any(|bytes| bytes == b"\0\0\0\x03258"));
+    assert_eq!((out.field_int(0, 0), out.field_bytes(0, 1)), (Some(-7), Some(&b"2024-02-29"[..])));
 }
 
 #[test]
