@@ -223,6 +223,27 @@ fn a_document_that_is_too_large_is_the_limit_and_the_session_goes_on() {
 }
 
 #[test]
+fn options_that_applications_have_in_their_connection_strings_are_taken() {
+    let Some(server) = testing::server("mongodb") else { return };
+    let options =
+        "readPreference=secondaryPreferred&maxPoolSize=1&minPoolSize=1&maxIdleTimeMS=1000&retryWrites=true";
+    let driver = open(&format!("{}?{options}", server.url()));
+    let facts = driver.describe().unwrap();
+    for part in ["readPreference=secondaryPreferred", "maxPoolSize=1 is not used"] {
+        assert!(facts.notes.iter().any(|note| note.contains(part)), "{part}: {:?}", facts.notes);
+    }
+    let collection = collection(driver.as_ref());
+    let mut sessions: Vec<_> = (0..3).map(|_| connect(driver.as_ref())).collect();
+    for (n, session) in (0..).zip(&mut sessions) {
+        let put = Operation::Put { collection: collection.clone() };
+        run(session.as_mut(), &put, &[Value::Int(n), Value::Bytes(b"x")]).unwrap();
+        let get = Operation::Get { collection: collection.clone(), fields: vec![1] };
+        assert_eq!(run(session.as_mut(), &get, &[Value::Int(n)]).unwrap().rows(), 1);
+    }
+    eventually(&server, 3);
+}
+
+#[test]
 fn the_stand_in_says_what_it_is_and_what_it_does_not_promise() {
     let Some(server) = testing::server("mongodb") else { return };
     if !server.program().ends_with("ferretdb-sqlite") {

@@ -252,6 +252,19 @@ fn what_a_user_may_not_read_is_unknown() {
 }
 
 #[test]
+fn user_without_a_password_is_let_in() {
+    let Some(server) = testing::server("redis") else { return };
+    assert_eq!(say(&server, "ACL SETUSER bob on nopass ~* +@all"), "+OK");
+    assert_eq!(say(&server, "ACL SETUSER ann on >secret ~* +@all"), "+OK");
+    for user in ["bob", "bob:"] {
+        let mut session = connect(&server.url().replacen("//:@", &format!("//{user}@"), 1)).unwrap();
+        once(session.as_mut(), &Operation::Ping, &[]).unwrap();
+    }
+    let error = refusal(&server.url().replacen("//:@", "//ann@", 1));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("WRONGPASS")), "{error}");
+}
+
+#[test]
 fn who_is_not_let_in_is_told_why() {
     let choose =
         |options: kurabe_testbed::StartOptions| options.with_password("hunter2").set("maxclients", 3);

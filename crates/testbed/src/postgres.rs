@@ -124,6 +124,7 @@ impl Engine for Postgres {
             set("ssl", "on");
             set("ssl_cert_file", &tls.certificate.to_string_lossy());
             set("ssl_key_file", &tls.key.to_string_lossy());
+            set("ssl_ca_file", &tls.ca.to_string_lossy());
         }
         let launch = Launch::new(&site.installed.program).arg("-D").arg(site.data());
         settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))

@@ -138,6 +138,11 @@ impl Server {
         self.facts.ca.as_deref()
     }
 
+    /// A client's certificate, for `CN=kurabe`, that this authority signed, and its key (PEM), if TLS was asked for.
+    pub fn client_certificate(&self) -> Option<[PathBuf; 2]> {
+        self.ca().map(crate::tls::client_files)
+    }
+
     /// How it ended, if it ended without being asked to.
     pub fn died(&self) -> Option<String> {
         lock(&self.died).clone()

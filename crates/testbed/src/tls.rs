@@ -1,4 +1,4 @@
-//! A throwaway certificate authority and what it signs: the server's certificate.
+//! A throwaway certificate authority and what it signs: the certificates of a server and of a client.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -24,25 +24,41 @@ pub(crate) struct TlsFiles {
 
 /// Makes the files in `folder`, the key readable by the server's user alone.
 pub(crate) fn make(folder: &Path, account: Option<&Account>) -> Result<TlsFiles, TestbedError> {
-    let (ca, certificate, key) = sign().map_err(TestbedError::io("making a certificate"))?;
+    let signed = sign().map_err(TestbedError::io("making a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
         certificate: folder.join("server.pem"),
         key: folder.join("server-key.pem"),
     };
-    for (path, text) in [(&files.ca, ca), (&files.certificate, certificate)] {
+    for (path, text) in [(&files.ca, signed.ca), (&files.certificate, signed.server.0)] {
         fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
         if let Some(account) = account {
             let failed = TestbedError::io(format!("giving {} away", path.display()));
             chown(path, Some(account.uid), Some(account.gid)).map_err(failed)?;
         }
     }
-    write_private(&files.key, key.as_bytes(), account)?;
+    write_private(&files.key, signed.server.1.as_bytes(), account)?;
+    // The client's are for whoever asked for the server.
+    let [certificate, key] = client_files(&files.ca);
+    write_private(&certificate, signed.client.0.as_bytes(), None)?;
+    write_private(&key, signed.client.1.as_bytes(), None)?;
     Ok(files)
 }
 
-/// The authority's certificate, the server's, and the server's key. The authority's own key is forgotten at once.
-fn sign() -> Result<(String, String, String), rcgen::Error> {
+/// The client's certificate and its key, which lie beside the authority's certificate.
+pub(crate) fn client_files(ca: &Path) -> [PathBuf; 2] {
+    ["client.pem", "client-key.pem"].map(|name| ca.with_file_name(name))
+}
+
+/// All as PEM: the authority's certificate, and certificates with their keys.
+struct Signed {
+    ca: String,
+    server: (String, String),
+    client: (String, String),
+}
+
+/// The authority's own key is forgotten at once.
+fn sign() -> Result<Signed, rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -50,12 +66,21 @@ fn sign() -> Result<(String, String, String), rcgen::Error> {
     let key = KeyPair::generate()?;
     let ca = params.self_signed(&key)?;
     let issuer = Issuer::new(params, key);
-
-    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
-    params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway server");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    let key = KeyPair::generate()?;
-    let certificate = params.signed_by(&key, &issuer)?;
-    Ok((ca.pem(), certificate.pem(), key.serialize_pem()))
+    let one = |names: &[&str], name: &str, purpose| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![purpose];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &issuer)?;
+        Ok::<_, rcgen::Error>((certificate.pem(), key.serialize_pem()))
+    };
+    let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
+    Ok(Signed {
+        ca: ca.pem(),
+        server: one(&["localhost", "127.0.0.1"], "Kurabe throwaway server", server)?,
+        // PostgreSQL compares it with the user's name.
+        client: one(&[], "kurabe", client)?,
+    })
 }

@@ -37,9 +37,14 @@ pub(super) struct Client<S> {
 }
 
 impl Client<Stream> {
+    /// Whether the application has closed the connection or sent anything that was not asked for.
+    pub(super) fn is_stirred(&mut self) -> bool {
+        !self.wire.buffered().is_empty() || self.wire.stream_mut().stirred()
+    }
+
     /// Fails where something is there that was not asked for.
     pub(super) fn check_rest(&mut self) -> Result<()> {
-        let quiet = self.wire.buffered().is_empty() && !self.wire.stream().stirred();
+        let quiet = !self.is_stirred();
         if quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }
     }
 }
@@ -48,10 +53,6 @@ impl<S: Peer> Client<S> {
     pub(super) fn new(stream: S, host: &str, prefix: &str) -> Self {
         let rest = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kurabe\r\n");
         Self { wire: Wire::new(stream), begin: format!("GET {prefix}"), rest, request: Vec::new() }
-    }
-
-    pub(super) fn stream(&self) -> &S {
-        self.wire.stream()
     }
 
     /// Asks for a page, and replaces what is in `out` by the body of the answer.
@@ -232,7 +233,7 @@ mod tests {
     fn a_request_is_one_write_and_names_its_host() {
         let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "/shop");
         client.get("/kv/read?key=1", true, &mut Vec::new()).unwrap();
-        let sent = String::from_utf8(client.stream().sent.clone()).unwrap();
+        let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
         assert_eq!(
             sent,
             "GET /shop/kv/read?key=1 HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n"

@@ -11,7 +11,7 @@ mod several;
 
 use crate::info::{DriverInfo, OptionInfo};
 use crate::prelude::*;
-use crate::wire::Place;
+use crate::wire::{Place, tls};
 use kurabe_core::observation::{Member, Tier};
 use namespace::ApplicationNamespace;
 use session::ApplicationSession;
@@ -20,17 +20,24 @@ use std::sync::{Arc, OnceLock};
 
 /// What the registry knows of it.
 pub static INFO: DriverInfo = DriverInfo {
-    schemes: &["http"],
+    schemes: &["http", "https"],
     engine: "application",
     about: "no database: an application that serves kv, connect or webapp, such as kurabe app; or several before one database",
-    url: "http://host[:port][,host:port][/prefix]",
-    options: &[] as &[OptionInfo],
+    url: "http[s]://host[:port][,host:port][/prefix]",
+    options: &[
+        OptionInfo::new("tls", "with https: verify (default: certificate checked) or require (encrypted)"),
+        tls::CA,
+        tls::CERT,
+        tls::KEY,
+    ],
     benchmark_clause: None,
     statements: None,
     open,
 };
 
+/// The ports of `http` and `https`.
 const PORT: u16 = 80;
+const PORT_TLS: u16 = 443;
 
 /// Where an application is.
 #[derive(Debug)]
@@ -40,6 +47,7 @@ struct Address {
     host: String,
     /// What the paths of all pages begin with: nothing, or `/shop`.
     prefix: String,
+    tls: tls::Mode,
 }
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
@@ -60,8 +68,18 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     }
     let prefix = url.path.trim_matches('/');
     let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
-    let address = |place: Place| Arc::new(Address { host: place.to_string(), place, prefix: prefix.clone() });
-    let addresses = several::places(&host, url.port)?.into_iter().map(address).collect();
+    let secure = url.scheme == "https";
+    let tls = tls::Mode::from_url(url, secure)?;
+    if tls.is_off() == secure {
+        let what = if secure { "HTTP over TLS, and tls=off is not" } else { "HTTP without TLS" };
+        return Err(url.wrong(format!("is {what}")).hint("write https:// for TLS, and http:// for none"));
+    }
+    let address = |place: Place| {
+        let (host, prefix, tls) = (place.to_string(), prefix.clone(), tls.clone());
+        Arc::new(Address { place, host, prefix, tls })
+    };
+    let port = if secure { PORT_TLS } else { PORT };
+    let addresses = several::places(&host, url.port, port)?.into_iter().map(address).collect();
     Ok(Box::new(Application { addresses, next: AtomicUsize::new(0), database: OnceLock::new() }))
 }
 
@@ -88,7 +106,11 @@ impl Driver for Application {
         let told = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
         several::agree(&told)?;
         let _ = self.database.set(several::database(&told[0]));
-        Ok(facts::read(&told[0], told.len()))
+        let mut facts = facts::read(&told[0], told.len());
+        if !self.addresses[0].tls.is_off() {
+            facts.transport.push_str(" with TLS");
+        }
+        Ok(facts)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -144,10 +166,15 @@ mod tests {
             "http://a,b:2",
             "http://[::1]:8080/",
             "http://a/shop/v1/",
+            "https://a",
+            "https://a:8443,b/shop?tls=require",
         ] {
             assert_eq!(error(url), "", "{url}");
         }
         assert!(error("http:").contains("names no host"));
+        for url in ["https://a?tls=off", "http://a?tls=require"] {
+            assert!(error(url).contains("http"), "{url}: {}", error(url));
+        }
         for url in ["http://a,", "http://a:1,b:x", "http://a:0,b:1", "http://a:1,b:1,a:1"] {
             assert!(error(url).starts_with("http: "), "{url}: {}", error(url));
         }

@@ -3,7 +3,7 @@
 use super::Address;
 use super::client::Client;
 use crate::prelude::*;
-use crate::wire::{Peer as _, Stream};
+use crate::wire::{Peer as _, Place, Stream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,7 @@ impl ApplicationSession {
     /// The body of a page; `last` says that this connection is asked nothing more.
     pub(super) fn get(&mut self, page: &str, last: bool) -> Result<&[u8]> {
         let now = Instant::now();
-        if now.duration_since(self.used) > RESTED
-            && self.client.as_ref().is_some_and(|client| client.stream().stirred())
-        {
+        if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
             self.client = None;
         }
         let client = match &mut self.client {
@@ -55,6 +53,9 @@ impl ApplicationSession {
 
 fn connect(address: &Address, options: &ConnectOptions) -> Result<Client<Stream>> {
     let mut stream = Stream::connect(&address.place, options)?;
+    if let (false, Place::Tcp { host, .. }) = (address.tls.is_off(), &address.place) {
+        stream = stream.encrypt(&address.tls, host)?;
+    }
     stream.ready();
     Ok(Client::new(stream, &address.host, &address.prefix))
 }

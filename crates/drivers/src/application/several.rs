@@ -1,6 +1,5 @@
 //! Several applications before one database: where they are, and whether they serve the same data.
 
-use super::PORT;
 use super::facts::Reported;
 use crate::prelude::*;
 use crate::wire::Place;
@@ -9,17 +8,17 @@ use serde_json::Value;
 /// What applications that serve the same data say alike.
 const ALIKE: [&str; 5] = ["engine", "seed", "records", "codes", "codes_digest"];
 
-/// The places of `host`, or of `host:port,host:port`.
+/// The places of `host`, or of `host:port,host:port`; `usual` is the port where none is named.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) where one is no place, or there twice.
-pub(super) fn places(host: &str, port: Option<u16>) -> Result<Vec<Place>> {
+pub(super) fn places(host: &str, port: Option<u16>, usual: u16) -> Result<Vec<Place>> {
     if !host.contains(',') {
-        return Ok(vec![Place::Tcp { host: host.to_owned(), port: port.unwrap_or(PORT) }]);
+        return Ok(vec![Place::Tcp { host: host.to_owned(), port: port.unwrap_or(usual) }]);
     }
     let mut places = Vec::new();
     for text in host.split(',') {
-        let place = place(text).ok_or_else(|| {
+        let place = place(text, usual).ok_or_else(|| {
             Error::usage(format!("http: '{text}' is no host and port"))
                 .hint("write http://127.0.0.1:8080,127.0.0.1:8081")
         })?;
@@ -31,12 +30,12 @@ pub(super) fn places(host: &str, port: Option<u16>) -> Result<Vec<Place>> {
     Ok(places)
 }
 
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str, usual: u16) -> Option<Place> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':')))?,
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
-    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port != 0))?;
+    let port = port.map_or(Some(usual), |port| port.parse().ok().filter(|port| *port != 0))?;
     (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
 }
 

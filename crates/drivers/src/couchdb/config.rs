@@ -106,9 +106,11 @@ fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
             Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"))
         }
         (tls::Mode::Off, _) => Ok(None),
-        (tls::Mode::Require(_), _) => Ok(Some(TlsConfig::builder().disable_verification(true).build())),
-        (tls::Mode::Verify { ca, .. }, _) => {
-            let roots = ca.map_or(Ok(RootCerts::WebPki), |ca| roots(&ca))?;
+        (tls::Mode::On { wanted, .. }, _) if wanted.check == tls::Check::Nothing => {
+            Ok(Some(TlsConfig::builder().disable_verification(true).build()))
+        }
+        (tls::Mode::On { wanted, .. }, _) => {
+            let roots = wanted.ca.map_or(Ok(RootCerts::WebPki), |ca| roots(&ca))?;
             Ok(Some(TlsConfig::builder().root_certs(roots).build()))
         }
     }

@@ -1,12 +1,12 @@
 //! How a MongoDB server is reached: a target's URL as the connection string that the crate reads.
 //!
 //! Options go through by MongoDB's own names (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>)
-//! and mean what they mean there. Those that would size the pool are Kurabe's to decide.
+//! and mean what they mean there. Those that would size the pool are read and left alone: that is Kurabe's to decide.
 
 use crate::info::OptionInfo;
 use crate::prelude::*;
 use crate::wire::UNRESERVED;
-use mongodb::options::{Acknowledgment, ConnectionString, Tls};
+use mongodb::options::{Acknowledgment, ConnectionString, ReadPreference, Tls};
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -34,9 +34,19 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("appName", "how the server's log names this client; default: kurabe"),
     OptionInfo::new("srvServiceName", "of the DNS records, with mongodb+srv:; default: mongodb"),
     OptionInfo::new("srvMaxHosts", "hosts to take from the DNS records, with mongodb+srv:"),
+    OptionInfo::new("readPreference", "whom reads are sent to: primary (default), secondary, nearest …"),
+    OptionInfo::new("readPreferenceTags", "tags of the members that reads are sent to: dc:tokyo,rack:1"),
+    OptionInfo::new("maxStalenessSeconds", "how far behind a secondary may be that reads are sent to"),
     OptionInfo::new("retryWrites", "read and left alone: no request is sent twice here"),
     OptionInfo::new("retryReads", "read and left alone: no request is sent twice here"),
+    OptionInfo::new("maxPoolSize", POOL),
+    OptionInfo::new("minPoolSize", POOL),
+    OptionInfo::new("maxIdleTimeMS", POOL),
+    OptionInfo::new("maxConnecting", POOL),
+    OptionInfo::new("waitQueueTimeoutMS", POOL),
 ];
+
+const POOL: &str = "read and left alone: each client has a connection of its own, or as --pool says";
 
 /// The database where the URL names none.
 const DATABASE: &str = "kurabe";
@@ -57,6 +67,10 @@ pub(super) struct Config {
     pub(super) writes: Writes,
     /// The read concern's level.
     pub(super) reads: Option<String>,
+    /// Whom reads outside of transactions are sent to, in the URL's word and for the crate; `None`: the primary.
+    pub(super) preference: Option<(String, ReadPreference)>,
+    /// The URL's size for the pool, which is not taken.
+    pub(super) pool_size: Option<u32>,
     pub(super) compressors: Option<String>,
 }
 
@@ -108,6 +122,9 @@ impl Config {
                 Some(_) => return Err(url.wrong("this kind of w is unknown")),
             };
         }
+        if parsed.max_pool_size == Some(0) {
+            return Err(url.wrong("maxPoolSize=0 is no number of connections"));
+        }
         let tls = matches!(parsed.tls, Some(Tls::Enabled(_))) || url.scheme == "mongodb+srv";
         let encrypted = tls && !matches!(parsed.tls, Some(Tls::Disabled));
         Ok(Self {
@@ -122,6 +139,12 @@ impl Config {
             place: hosts.replace("%2F", "/").replace("%20", " "),
             writes,
             reads,
+            preference: url
+                .option("readPreference")
+                .map(ToOwned::to_owned)
+                .zip(parsed.read_preference)
+                .filter(|(_, preference)| *preference != ReadPreference::Primary),
+            pool_size: parsed.max_pool_size,
             compressors: url.option("compressors").map(ToOwned::to_owned),
         })
     }
@@ -141,9 +164,10 @@ impl Config {
         options.max_connecting = Some(1_024);
         // One connection to watch the server by, and not two.
         options.server_monitoring_mode = Some(mongodb::options::ServerMonitoringMode::Poll);
-        // Concerns are written into each request.
+        // Concerns are written into each request, and the read preference into each read.
         options.write_concern = None;
         options.read_concern = None;
+        options.selection_criteria = None;
         Ok(options)
     }
 
@@ -291,7 +315,23 @@ mod tests {
     }
 
     #[test]
+    fn read_preference_is_taken_and_sizes_of_the_pool_are_read_and_left_alone() {
+        let all = config(
+            "mongodb://a,b/shop?readPreference=secondaryPreferred&readPreferenceTags=dc:tokyo&maxStalenessSeconds=90\
+             &maxPoolSize=10&minPoolSize=2&maxIdleTimeMS=1000&waitQueueTimeoutMS=500&maxConnecting=3",
+        )
+        .unwrap();
+        let (word, preference) = all.preference.unwrap();
+        let preference = format!("{preference:?}");
+        assert!(preference.contains("SecondaryPreferred") && preference.contains("tokyo"), "{preference}");
+        assert_eq!((word.as_str(), all.pool_size), ("secondaryPreferred", Some(10)));
+        assert!(config("mongodb://a/shop?readPreference=primary").unwrap().preference.is_none());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_said_without_the_password() {
+        assert!(refused("mongodb://h/db?readPreference=slave").contains("slave"));
+        assert!(refused("mongodb://h/db?maxPoolSize=0").contains("maxPoolSize"));
         assert!(refused("mongodb://h/db?w=0").contains("without an answer"));
         assert!(refused("mongodb://h/db?readConcernLevel=lokal").contains("lokal is unknown"));
         for url in ["mongodb://bob:hunter2@h/db?journal=yes", "mongodb+srv://bob:hunter2@h:27017/db"] {

@@ -111,6 +111,15 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     notes.push(
         "Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned(),
     );
+    if let Some((word, _)) = &config.preference {
+        notes.push(format!(
+            "Reads are sent by readPreference={word}, over connections that the mongodb crate opens for them and keeps. A \
+             read of a member that is behind fails its trial."
+        ));
+    }
+    if let Some(size) = config.pool_size {
+        notes.push(format!("maxPoolSize={size} is not used: each client has a connection of its own."));
+    }
     if let Some(reason) = &deployment.no_transactions {
         notes.push(format!("Several documents cannot be added all or none: {reason}."));
     }
@@ -178,6 +187,7 @@ fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<
     let cache = at(status, &cache).and_then(whole);
     add("wiredTiger cache", cache.map(|bytes| format!("{bytes} B")));
     add("readConcernLevel", config.reads.clone());
+    add("readPreference", config.preference.as_ref().map(|(word, _)| word.clone()));
     add("compressors", config.compressors.clone());
     add("retryWrites", Some("false (each request is sent once)".to_owned()));
     settings

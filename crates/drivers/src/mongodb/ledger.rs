@@ -6,7 +6,7 @@ use mongodb::event::cmap::CmapEvent;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::ServerAddress;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,15 +24,38 @@ pub(super) fn got() -> Option<Id> {
     GOT.take()
 }
 
+/// The crate's pools, of which there is one for each server. Sessions are counted against that of the server which pings and
+/// writes go to; reads may go to another one (`readPreference`).
+#[derive(Debug, Default)]
+struct Pools {
+    home: Option<ServerAddress>,
+    of_servers: HashMap<ServerAddress, Pool>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pool {
+    /// Connections that there are.
+    open: i64,
+    /// Connections that a request or a ping has.
+    busy: i64,
+}
+
+impl Pools {
+    fn of(&mut self, server: &ServerAddress) -> &mut Pool {
+        self.of_servers.entry(server.clone()).or_default()
+    }
+
+    fn at_home(&self) -> Pool {
+        self.home.as_ref().and_then(|home| self.of_servers.get(home)).copied().unwrap_or_default()
+    }
+}
+
 /// Shared by the crate, which writes it, and all sessions of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Connections that were made for a session that is still open.
     claimed: Mutex<HashSet<Id>>,
-    /// Connections that there are.
-    open: AtomicUsize,
-    /// Connections that a request or a ping has.
-    busy: AtomicUsize,
+    pools: Mutex<Pools>,
     /// Sessions that there are.
     sessions: AtomicUsize,
     /// Whether the server has ever answered.
@@ -45,17 +68,13 @@ impl Ledger {
     pub(super) fn connection_event(&self, event: CmapEvent) {
         match event {
             CmapEvent::ConnectionCheckedOut(event) => {
-                self.busy.fetch_add(1, Ordering::Relaxed);
+                lock(&self.pools).of(&event.address).busy += 1;
                 GOT.replace(Some((event.address, event.connection_id)));
             }
-            CmapEvent::ConnectionCheckedIn(_) => {
-                self.busy.fetch_sub(1, Ordering::Relaxed);
-            }
-            CmapEvent::ConnectionCreated(_) => {
-                self.open.fetch_add(1, Ordering::Relaxed);
-            }
+            CmapEvent::ConnectionCheckedIn(event) => lock(&self.pools).of(&event.address).busy -= 1,
+            CmapEvent::ConnectionCreated(event) => lock(&self.pools).of(&event.address).open += 1,
             CmapEvent::ConnectionClosed(event) => {
-                self.open.fetch_sub(1, Ordering::Relaxed);
+                lock(&self.pools).of(&event.address).open -= 1;
                 lock(&self.claimed).remove(&(event.address, event.connection_id));
             }
             _ => {}
@@ -75,6 +94,7 @@ impl Ledger {
 
     /// Enters a connection as a session's own; `false` where it is one already.
     pub(super) fn claim(&self, id: Id) -> bool {
+        lock(&self.pools).home = Some(id.0.clone());
         lock(&self.claimed).insert(id)
     }
 
@@ -88,12 +108,13 @@ impl Ledger {
 
     /// Whether there are more connections than sessions.
     pub(super) fn has_spare(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > self.sessions.load(Ordering::Relaxed)
+        lock(&self.pools).at_home().open > self.sessions.load(Ordering::Relaxed) as i64
     }
 
     /// How many connections nobody uses just now.
     pub(super) fn idle(&self) -> usize {
-        self.open.load(Ordering::Relaxed).saturating_sub(self.busy.load(Ordering::Relaxed))
+        let pool = lock(&self.pools).at_home();
+        (pool.open - pool.busy).max(0) as usize
     }
 
     /// Why the server does not answer.
@@ -114,4 +135,26 @@ impl Ledger {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_to_which_only_reads_go_are_no_spare_ones() {
+        let ledger = Ledger::default();
+        let [primary, secondary] = ["a:1", "b:1"].map(|address| ServerAddress::parse(address).unwrap());
+        assert!(!ledger.has_spare());
+        ledger.session_begins();
+        for server in [&primary, &secondary, &secondary] {
+            lock(&ledger.pools).of(server).open += 1;
+        }
+        assert!(ledger.claim((primary.clone(), 1)));
+        assert_eq!((ledger.has_spare(), ledger.idle()), (false, 1));
+        lock(&ledger.pools).of(&primary).busy += 1;
+        assert_eq!(ledger.idle(), 0);
+        ledger.session_ends();
+        assert!(ledger.has_spare());
+    }
 }

@@ -8,6 +8,7 @@ use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use mongodb::ClientSession;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
+use mongodb::options::SelectionCriteria;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,6 +130,13 @@ impl MongoSession {
         };
         match transaction {
             None => link.wait(async {
+                // A transaction is read at the primary.
+                let action = match &shared.config.preference {
+                    None => action,
+                    Some((_, preference)) => {
+                        action.selection_criteria(SelectionCriteria::ReadPreference(preference.clone()))
+                    }
+                };
                 let mut cursor = action.await?;
                 while cursor.advance().await? && row(cursor.current()) {}
                 Ok(())

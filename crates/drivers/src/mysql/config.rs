@@ -15,7 +15,7 @@ pub(crate) struct Config {
     pub(crate) password: Secret,
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
-    /// Whether the server may have the password as it is (`mysql_clear_password`): only with [`tls::Mode::Verify`].
+    /// Whether the server may have the password as it is (`mysql_clear_password`): only where TLS checks who it is.
     pub(crate) cleartext: bool,
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
@@ -40,7 +40,7 @@ impl Config {
     ) -> Result<Self> {
         let tls = tls::Mode::from_url(url, false)?;
         let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
-        if cleartext && !matches!(tls, tls::Mode::Verify { .. }) {
+        if cleartext && !tls.checks_host() {
             let what = "enable_cleartext_plugin=true takes a server whose certificate is checked";
             return Err(url.wrong(what).hint("add tls=verify"));
         }

@@ -42,6 +42,8 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("socket", "path of the server's Unix socket, instead of TCP"),
         tls::OPTION,
         tls::CA,
+        tls::CERT,
+        tls::KEY,
         OptionInfo::new(
             "enable_cleartext_plugin",
             "true: the server may have the password as it is (PAM, LDAP), with tls=verify; default: false",

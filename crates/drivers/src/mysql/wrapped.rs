@@ -12,7 +12,7 @@ use crate::wire::{MOST, Place, lost, tls, too_much};
 use mysql::consts::CapabilityFlags;
 use mysql::error::tls::TlsError;
 use mysql::prelude::{Protocol, Queryable as _};
-use mysql::{Conn, DriverError, OptsBuilder, Params, QueryResult, SslOpts, Statement};
+use mysql::{ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, SslOpts, Statement};
 use mysql_common::proto::codec::error::PacketCodecError;
 use rustix::net::Shutdown;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
@@ -58,15 +58,7 @@ impl Wrapped {
         let (ssl, transport) = match (&config.tls, &config.place) {
             (tls::Mode::Off, Place::Unix(_)) => (None, "Unix socket"),
             (tls::Mode::Off, Place::Tcp { .. }) => (None, "TCP"),
-            (tls::Mode::Require(_), _) => {
-                let anyone = SslOpts::default()
-                    .with_danger_accept_invalid_certs(true)
-                    .with_danger_skip_domain_validation(true);
-                (Some(anyone), "TCP with TLS")
-            }
-            (tls::Mode::Verify { ca, .. }, _) => {
-                (Some(SslOpts::default().with_root_cert_path(ca.clone())), "TCP with TLS")
-            }
+            (tls::Mode::On { wanted, .. }, _) => (Some(ssl_options(wanted)), "TCP with TLS"),
         };
         if ssl.is_some() {
             tls::install_provider();
@@ -157,6 +149,17 @@ fn value(value: &Value<'_>) -> Result<mysql::Value> {
     })
 }
 
+fn ssl_options(wanted: &tls::Wanted) -> SslOpts {
+    let identity = wanted.identity.as_ref();
+    SslOpts::default()
+        .with_root_cert_path(wanted.ca.clone())
+        .with_danger_accept_invalid_certs(wanted.check == tls::Check::Nothing)
+        .with_danger_skip_domain_validation(wanted.check != tls::Check::Host)
+        .with_client_identity(
+            identity.map(|files| ClientIdentity::new(files.certificate.clone(), files.key.clone())),
+        )
+}
+
 /// A copy of a descriptor of this process, by which its socket can be shut down; none where the kernel gives none.
 fn own_copy(descriptor: RawFd) -> Option<OwnedFd> {
     let process = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
@@ -224,6 +227,9 @@ fn failed(error: mysql::Error) -> Error {
             Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out")
         }
         mysql::Error::DriverError(DriverError::CleartextPluginDisabled) => cleartext_refused(),
+        mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)) if name == "mysql_clear_password" => {
+            cleartext_refused()
+        }
         mysql::Error::DriverError(error @ DriverError::UnknownAuthPlugin(_)) => {
             Error::new(ErrorKind::Denied, error.to_string())
         }

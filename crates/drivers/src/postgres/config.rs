@@ -18,6 +18,10 @@ pub(crate) struct Config {
     /// The wrapped crate instead of the lean client.
     pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
+    /// Settings for the server's process that serves the session, as `-c name=value` (libpq's `options`).
+    pub(crate) options: Option<String>,
+    /// The schemas in which tables are looked for; `None`: as the server, the database or the role has it.
+    pub(crate) search_path: Option<String>,
     /// The session's `synchronous_commit`; `None`: as the server, the database or the role has it.
     pub(crate) synchronous_commit: Option<&'static str>,
     /// What to say where a password is missing: a password file that may not be used.
@@ -25,8 +29,9 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, the
-    /// password file and the name of whoever runs this, as it does for the engine's own programs.
+    /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, `PGSSLMODE`
+    /// and its like, the password file and the name of whoever runs this, as it does for the engine's own programs.
+    /// `PGOPTIONS` is not read: a setting that decides figures is to stand in the target.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut config = Self::new(url, &variable, || account::name(&variable))?;
@@ -43,7 +48,6 @@ impl Config {
         variable: &dyn Fn(&str) -> Option<String>,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
-        let tls = tls::Mode::from_url(url, false)?;
         let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
@@ -56,11 +60,15 @@ impl Config {
             .filter(|path| !path.is_empty())
             .or_else(|| variable("PGDATABASE"))
             .unwrap_or_else(|| user.clone());
-        if [&user, &database].into_iter().any(|text| text.contains('\0')) {
-            return Err(url.wrong("a name holds a zero byte"));
+        let [options, search_path] =
+            ["options", "search_path"].map(|name| url.option(name).map(ToOwned::to_owned));
+        let texts = [Some(&user), Some(&database), options.as_ref(), search_path.as_ref()];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            return Err(url.wrong("a name or a setting holds a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
         let place = place(url, variable)?;
+        let tls = tls(url, variable, &place)?;
         tls.check(&place, url)?;
         Ok(Self {
             place,
@@ -70,6 +78,8 @@ impl Config {
             tls,
             wrapped,
             charset,
+            options,
+            search_path,
             synchronous_commit: None,
             password_hint: None,
         })
@@ -103,6 +113,58 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
+/// libpq's words for TLS, and their variables.
+const SSL: [(&str, &str); 4] = [
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+];
+
+/// TLS by Kurabe's own options, else by libpq's, else by libpq's variables, which a Unix socket leaves unread.
+fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place) -> Result<tls::Mode> {
+    let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
+    let libpq = SSL.iter().find(|(name, _)| url.option(name).is_some());
+    if let (Some(own), Some((libpq, _))) = (own, libpq) {
+        return Err(url.wrong(format!("{own}= and {libpq}= say the same in two ways")).hint("leave one out"));
+    }
+    let [mode, roots, certificate, key] = match libpq {
+        Some(_) => SSL.map(|(name, _)| url.option(name).map(ToOwned::to_owned)),
+        None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
+        None => SSL.map(|(_, name)| variable(name)),
+    };
+    // A file that is not named is looked for where libpq looks for it.
+    let or_usual = |named: Option<String>, usual: &str| {
+        let folder = || variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
+        named.map(PathBuf::from).or_else(|| Some(folder()?.join(usual)).filter(|file| file.is_file()))
+    };
+    // The word for the system's own authorities.
+    let named_roots = roots.clone().filter(|file| file != "system");
+    let ca = || if roots.as_deref() == Some("system") { None } else { or_usual(roots.clone(), "root.crt") };
+    let (check, ca) = match mode.as_deref() {
+        None if libpq.is_none() => return Ok(tls::Mode::Off),
+        Some("disable") => return Ok(tls::Mode::Off),
+        Some("require") if named_roots.is_none() => (tls::Check::Nothing, None),
+        // As libpq does where an authority is named.
+        Some("require") => (tls::Check::Authority, named_roots.map(PathBuf::from)),
+        Some("verify-ca") => (tls::Check::Authority, ca()),
+        Some("verify-full") => (tls::Check::Host, ca()),
+        None | Some("allow" | "prefer") => {
+            return Err(url
+                .wrong("it is not said whether connections are encrypted, and two runs could differ in that")
+                .hint("say sslmode=require, verify-ca, verify-full or disable, or tls="));
+        }
+        Some(other) => {
+            return Err(url
+                .wrong(format!("sslmode={other} is unknown"))
+                .hint("one of: disable, require, verify-ca, verify-full"));
+        }
+    };
+    let certificate = or_usual(certificate, "postgresql.crt");
+    let identity = certificate.map(|file| tls::Identity::new(file, or_usual(key, "postgresql.key")));
+    tls::Mode::on(tls::Wanted { check, ca, identity })
+}
+
 /// The folder and the port that a socket's path is made of.
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
@@ -112,6 +174,7 @@ pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::tls::Check::{Authority, Host, Nothing};
 
     fn config(url: &str, variables: &[(&str, &str)]) -> Result<Config> {
         let variable = |name: &str| {
@@ -160,6 +223,63 @@ mod tests {
         );
     }
 
+    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
+MIIBljCCAT2gAwIBAgIUMx0ovLbMfAtYsA80dkd5LHLguJgwCgYIKoZIzj0EAwIw
+IDEeMBwGA1UEAwwVS3VyYWJlIHRlc3QgYXV0aG9yaXR5MCAXDTI2MTEyMzA0NDcw
+OVoYDzIxMjYxMDMwMDQ0NzA5WjAgMR4wHAYDVQQDDBVLdXJhYmUgdGVzdCBhdXRo
+b3JpdHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ5NGfCLWbLKeByWJklXqQr
+Xo6rxKZ+xU7lamvHSmD9AP9C9BXqIlt1NrsLRsz1Ubo3kt1BXelXK+NMtMPw1kaL
+o1MwUTAdBgNVHQ4EFgQUo1V5wxqpYTkgF1aHVufczrcMw2owHwYDVR0jBBgwFoAU
+o1V5wxqpYTkgF1aHVufczrcMw2owDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQD
+AgNHADBEAiBaMgFN+krblUa3IqW4uUdzufJ02olbManxGw0HWt9mRAIgdltrxTFO
+BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
+-----END CERTIFICATE-----
+";
+
+    #[test]
+    fn tls_is_asked_for_in_libpqs_words_or_by_its_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        let usual = folder.path().join(".postgresql");
+        std::fs::create_dir(&usual).unwrap();
+        std::fs::write(usual.join("root.crt"), AUTHORITY).unwrap();
+        let home = folder.path().to_str().unwrap();
+        let root = usual.join("root.crt");
+        let root = root.to_str().unwrap();
+        let check = |options: &str, variables: &[(&str, &str)]| {
+            let all = [variables, &[("HOME", home)]].concat();
+            match config(&format!("postgres://u@h/d{options}"), &all).unwrap().tls {
+                tls::Mode::Off => None,
+                tls::Mode::On { wanted, .. } => Some((wanted.check, wanted.ca.is_some())),
+            }
+        };
+        for (mode, expected) in [
+            ("disable", None),
+            ("require", Some((Nothing, false))),
+            ("verify-ca", Some((Authority, true))),
+            ("verify-full", Some((Host, true))),
+        ] {
+            assert_eq!(check(&format!("?sslmode={mode}"), &[]), expected, "{mode}");
+            assert_eq!(check("", &[("PGSSLMODE", mode)]), expected, "{mode}");
+            // The URL wins over the environment.
+            assert_eq!(check("?tls=require", &[("PGSSLMODE", mode)]), Some((Nothing, false)), "{mode}");
+            assert_eq!(check("?sslmode=disable", &[("PGSSLMODE", mode)]), None, "{mode}");
+            assert_eq!(check("?socket=/run", &[("PGSSLMODE", mode)]), None, "{mode}");
+        }
+        assert_eq!(check(&format!("?sslmode=require&sslrootcert={root}"), &[]), Some((Authority, true)));
+        assert_eq!(check("?sslmode=verify-full&sslrootcert=system", &[]), Some((Host, false)));
+        assert_eq!(check("", &[("PGSSLROOTCERT", root)]), None);
+        let error = config("postgres://u@h/d", &[("PGSSLMODE", "prefer")]).unwrap_err().to_string();
+        assert!(error.contains("two runs could differ"), "{error}");
+    }
+
+    #[test]
+    fn settings_of_the_session_stand_in_the_url() {
+        let url = "postgres://u@h/d?search_path=shop,public&options=-c%20work_mem%3D64MB";
+        let one = config(url, &[("PGOPTIONS", "-c work_mem=1MB")]).unwrap();
+        assert_eq!(one.search_path.as_deref(), Some("shop,public"));
+        assert_eq!(one.options.as_deref(), Some("-c work_mem=64MB"));
+    }
+
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (url, part) in [
@@ -167,6 +287,16 @@ mod tests {
             ("postgres://u@h/d?charset=latin1", "charset=latin1"),
             ("postgres://u@h/d?client=driver&charset=statement", "its own way"),
             ("postgres://u@h/d?tls=prefer", "tls=prefer"),
+            ("postgres://u@h/d?sslmode=prefer", "two runs could differ"),
+            ("postgres://u@h/d?sslcert=/c", "two runs could differ"),
+            ("postgres://u@h/d?sslmode=on", "sslmode=on is unknown"),
+            ("postgres://u@h/d?sslmode=require&tls=require", "tls= and sslmode="),
+            ("postgres://u@h/d?sslmode=verify-full&sslrootcert=/nonexistent/r", "/nonexistent/r"),
+            ("postgres://u@h/d?sslmode=require&sslcert=/nonexistent/c", "/nonexistent/c"),
+            ("postgres://u@/d?socket=/run/pg&sslmode=require", "Unix socket"),
+            ("postgres://u@h/d?key=/k", "goes with cert="),
+            ("postgres://u@h/d?cert=/c&tls=off", "does not go with tls=off"),
+            ("postgres://u@h/d?search_path=a%00b", "zero byte"),
             ("postgres://u@h/d?socket=relative", "absolute"),
             ("postgres://u@/d?socket=/run/pg&tls=require", "Unix socket"),
             ("postgres://h/d", "no user"),

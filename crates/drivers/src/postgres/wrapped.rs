@@ -1,9 +1,9 @@
 //! The `postgres` crate as it is used by everyone: what `?client=driver` selects.
 
 use super::config::{Config, folder_and_port};
-use super::{binary, errors};
 use super::values::{Encoded, Form};
 use super::wrapped_tls::{Plain, Rustls, StreamLimits};
+use super::{binary, errors};
 use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
@@ -42,8 +42,9 @@ impl Wrapped {
             .application_name("kurabe")
             .connect_timeout(timeout)
             .tcp_user_timeout(timeout);
-        if let Some(value) = config.synchronous_commit {
-            options.options(&format!("-c synchronous_commit={value}"));
+        let settings = settings(config);
+        if !settings.is_empty() {
+            options.options(&settings);
         }
         if let Some(password) = &config.password {
             options.password(password.expose());
@@ -142,7 +143,10 @@ impl Link for Wrapped {
         match statement.columns().iter().find(|column| !binary::is_read(column.type_().oid())) {
             None => Ok(statement),
             Some(column) => {
-                let what = format!("the postgres crate gets columns of type {} in a form that is not read here", column.type_());
+                let what = format!(
+                    "the postgres crate gets columns of type {} in a form that is not read here",
+                    column.type_()
+                );
                 Err(Error::unsupported(what).hint("use client=lean, or cast the column to text"))
             }
         }
@@ -226,6 +230,27 @@ impl<'a> FromSql<'a> for Raw<'a> {
     fn accepts(_: &Type) -> bool {
         true
     }
+}
+
+/// The session's settings as libpq's `options` has them: words between spaces, in which a backslash takes the meaning of what
+/// follows.
+fn settings(config: &Config) -> String {
+    let mut settings = config.options.clone().unwrap_or_default();
+    let named =
+        [("search_path", config.search_path.as_deref()), ("synchronous_commit", config.synchronous_commit)];
+    for (name, value) in named {
+        let Some(value) = value else { continue };
+        settings.push_str(" -c ");
+        settings.push_str(name);
+        settings.push('=');
+        for c in value.chars() {
+            if c == '\\' || c.is_ascii_whitespace() {
+                settings.push('\\');
+            }
+            settings.push(c);
+        }
+    }
+    settings
 }
 
 fn refused(error: &postgres::Error, config: &Config) -> Error {

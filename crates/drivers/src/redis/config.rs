@@ -14,6 +14,7 @@ pub(super) struct Config {
     pub(super) place: Place,
     /// The user's name; without one it is the server's `default` user who gives the password.
     pub(super) user: Option<String>,
+    /// What `AUTH` says; none: nobody is named. It is empty for a user without a password (`nopass`).
     pub(super) password: Option<Secret>,
     pub(super) database: u32,
     /// Seconds that a row lives after it was written; `None`: for ever.
@@ -47,12 +48,10 @@ impl Config {
         let named = |name: &str| variable(name).map(Secret::new);
         let password =
             url.password.clone().or_else(|| named("REDISCLI_AUTH")).or_else(|| named("VALKEYCLI_AUTH"));
-        let password = password.filter(|password| !password.expose().is_empty());
-        if url.user.is_some() && password.is_none() {
-            return Err(url
-                .wrong("a user is named without a password")
-                .hint("give it in the URL or in REDISCLI_AUTH"));
-        }
+        let password = match url.user {
+            Some(_) => Some(password.unwrap_or_default()),
+            None => password.filter(|password| !password.expose().is_empty()),
+        };
         Ok(Self { place, user: url.user.clone(), password, database, ttl: ttl.transpose()?, tls })
     }
 
@@ -88,6 +87,15 @@ mod tests {
         assert_eq!(socket.place, Place::Unix("/run/v.sock".into()));
         assert_eq!(socket.password.as_ref().map(Secret::expose), Some("pw"));
         assert!(!config("rediss://h", None).unwrap().tls.is_off());
+        // A user of whom the server asks no password.
+        for (url, auth, password) in [
+            ("redis://bob@h", None, ""),
+            ("redis://bob:@h", Some("pw"), ""),
+            ("redis://bob@h", Some("pw"), "pw"),
+        ] {
+            let config = config(url, auth).unwrap();
+            assert_eq!(config.password.as_ref().map(Secret::expose), Some(password), "{url}");
+        }
         // As redis://:@h says, there is none.
         assert!(config("redis://:@h", Some("pw")).unwrap().password.is_none());
     }
@@ -99,7 +107,6 @@ mod tests {
             ("redis://h/-1", "databases have numbers"),
             ("redis://h?ttl=0", "ttl=0"),
             ("redis://h?ttl=1h", "ttl=1h"),
-            ("redis://bob@h", "without a password"),
             ("rediss://h?socket=/s", "Unix socket"),
             ("redis://h?tls=prefer", "tls=prefer"),
         ] {

@@ -15,7 +15,7 @@ pub(super) fn of(line: &[u8]) -> Error {
     let error = |kind, words: &str| Error::new(kind, words).code(code);
     match code {
         "WRONGPASS" => error(ErrorKind::Denied, "the server refused the user or the password")
-            .hint("check them; without a user it is 'default' who is asked"),
+            .hint("check them, and REDISCLI_AUTH; without a user it is 'default' who is asked"),
         "NOAUTH" => error(ErrorKind::Denied, "the server asks for a password")
             .hint("redis://[user]:password@host, or REDISCLI_AUTH"),
         "DENIED" => error(

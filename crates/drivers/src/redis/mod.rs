@@ -28,6 +28,7 @@ mod value;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ownership::Owned;
 use crate::prelude::*;
+use crate::wire::tls;
 use config::Config;
 use namespace::{Collections, RedisNamespace};
 use std::sync::Arc;
@@ -42,7 +43,9 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
         OptionInfo::new("ttl", "seconds that a row lives after it was written; none: for ever"),
         OptionInfo::new("tls", "off (default; rediss: verify), require or verify"),
-        OptionInfo::new("ca", "file of the authorities for tls=verify (PEM); none: Mozilla's list"),
+        tls::CA,
+        tls::CERT,
+        tls::KEY,
     ],
     benchmark_clause: None,
     statements: None,

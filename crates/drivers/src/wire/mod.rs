@@ -107,6 +107,10 @@ impl<S: Peer> Wire<S> {
         &self.stream
     }
 
+    pub(crate) fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
     /// Connecting is over: each request has its own time from now on.
     pub(crate) fn ready(&mut self) {
         self.stream.ready();

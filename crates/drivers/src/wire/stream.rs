@@ -52,9 +52,27 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has closed the connection or sent anything, as far as is known here. Takes nothing.
-    pub(crate) fn stirred(&self) -> bool {
-        self.socket().stirred()
+    /// Whether the peer has closed the connection or sent anything, as far as is known here. Takes nothing but what TLS
+    /// sends for itself, such as tickets for later sessions.
+    pub(crate) fn stirred(&mut self) -> bool {
+        let stream = match &mut self.way {
+            Way::Plain(socket) => return socket.stirred(),
+            Way::Tls(stream) => stream,
+        };
+        // It does not belong to the exchange before, whose time may be over.
+        let _ = stream.sock.begin();
+        loop {
+            match stream.conn.process_new_packets() {
+                Ok(state) if state.plaintext_bytes_to_read() == 0 && !state.peer_has_closed() => {}
+                _ => return true,
+            }
+            if !stream.sock.stirred() {
+                return false;
+            }
+            if !matches!(stream.conn.read_tls(&mut stream.sock), Ok(1..)) {
+                return true;
+            }
+        }
     }
 
     fn socket(&self) -> &Socket {

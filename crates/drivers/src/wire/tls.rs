@@ -1,4 +1,5 @@
-//! TLS where the URL asks for it: `tls=off` (the default), `tls=require`, `tls=verify` with `ca=FILE`.
+//! TLS where the URL asks for it: `tls=off` (the default), `tls=require`, `tls=verify` with `ca=FILE`; with `cert=FILE` and
+//! `key=FILE` where the server asks for the client's certificate.
 //!
 //! There is no `prefer`: a run must not be encrypted on one day and plain on another without saying so.
 
@@ -9,8 +10,10 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,17 +26,55 @@ pub(crate) const OPTION: OptionInfo =
 pub(crate) const CA: OptionInfo =
     OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
 
-/// What the URL says of TLS.
+/// The options that name the client's own certificate.
+pub(crate) const CERT: OptionInfo =
+    OptionInfo::new("cert", "file of the client's certificate (PEM), where the server asks for one");
+pub(crate) const KEY: OptionInfo =
+    OptionInfo::new("key", "file of the private key of cert= (PEM); default: the file of cert=");
+
+/// What is checked of a server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Nothing: whoever answers is believed, as with libpq's `sslmode=require`.
+    Nothing,
+    /// That a known authority signed it, as with libpq's `sslmode=verify-ca`.
+    Authority,
+    /// That it is for this host too.
+    Host,
+}
+
+/// What is asked of TLS.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) check: Check,
+    /// The file of the authorities, where it is not Mozilla's list.
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) identity: Option<Identity>,
+}
+
+/// The files of the client's own certificate.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Identity {
+    /// The certificate, with its key in a file of its own or beside it.
+    pub(crate) fn new(certificate: impl Into<PathBuf>, key: Option<impl Into<PathBuf>>) -> Self {
+        let certificate = certificate.into();
+        let key = key.map_or_else(|| certificate.clone(), Into::into);
+        Self { certificate, key }
+    }
+}
+
+/// Whether connections are encrypted, and how.
 #[derive(Clone)]
 pub(crate) enum Mode {
     /// Plain text.
     Off,
-    /// Encrypted; whoever answers is believed, as with libpq's `sslmode=require`.
-    Require(Arc<ClientConfig>),
-    /// Encrypted, and the certificate is for this host and signed by a known authority.
-    Verify {
-        /// The file of the authorities, where it is not Mozilla's list.
-        ca: Option<PathBuf>,
+    On {
+        wanted: Wanted,
         /// Made once per driver: reading the roots for every connection would be charged to connecting.
         config: Arc<ClientConfig>,
     },
@@ -41,37 +82,59 @@ pub(crate) enum Mode {
 
 impl fmt::Debug for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Require(_) => "require",
-            Self::Verify { .. } => "verify",
-        })
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::On { wanted, .. } => wanted.fmt(f),
+        }
     }
 }
 
 impl Mode {
-    /// Reads `tls=` and `ca=`; `secure`: the scheme stands for a certificate that is looked at, as in every client.
+    /// Reads `tls=`, `ca=`, `cert=` and `key=`; `secure`: the scheme stands for a certificate that is looked at, as in every
+    /// client.
     ///
     /// # Errors
-    /// Usage, where they are unknown or do not go together; the file's error where `ca=` holds no certificate.
+    /// Usage, where they are unknown or do not go together; the file's error where one holds no certificate.
     pub(crate) fn from_url(url: &TargetUrl, secure: bool) -> Result<Self> {
-        let ca = url.option("ca").map(PathBuf::from);
-        let mode = url.option("tls").unwrap_or(if secure || ca.is_some() { "verify" } else { "off" });
-        match mode {
-            "off" | "require" if ca.is_some() => {
-                Err(url.wrong(format!("ca= does not go with tls={mode}")).hint("use tls=verify"))
-            }
-            "off" => Ok(Self::Off),
-            "require" => Ok(Self::Require(Arc::new(config(Arc::new(Anyone::new()))?))),
-            "verify" => {
-                let roots = roots(ca.as_deref())?;
-                let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
-                    .build()
-                    .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))?;
-                Ok(Self::Verify { ca, config: Arc::new(config(verifier)?) })
-            }
-            other => Err(url.wrong(format!("tls={other} is unknown")).hint("one of: off, require, verify")),
+        let file = |name: &str| url.option(name).map(PathBuf::from);
+        let (ca, certificate, key) = (file("ca"), file("cert"), file("key"));
+        if certificate.is_none() && key.is_some() {
+            return Err(url.wrong("key= goes with cert=, the certificate"));
         }
+        let identity = certificate.map(|certificate| Identity::new(certificate, key));
+        let asked = secure || ca.is_some() || identity.is_some();
+        let mode = url.option("tls").unwrap_or(if asked { "verify" } else { "off" });
+        let check = match mode {
+            "off" if identity.is_some() => {
+                return Err(url.wrong("cert= does not go with tls=off").hint("use tls=verify"));
+            }
+            "off" | "require" if ca.is_some() => {
+                return Err(url.wrong(format!("ca= does not go with tls={mode}")).hint("use tls=verify"));
+            }
+            "off" => return Ok(Self::Off),
+            "require" => Check::Nothing,
+            "verify" => Check::Host,
+            other => {
+                return Err(url
+                    .wrong(format!("tls={other} is unknown"))
+                    .hint("one of: off, require, verify"));
+            }
+        };
+        Self::on(Wanted { check, ca, identity })
+    }
+
+    /// Reads the files that are named.
+    ///
+    /// # Errors
+    /// Usage, with the file's error.
+    pub(crate) fn on(wanted: Wanted) -> Result<Self> {
+        let verifier: Arc<dyn ServerCertVerifier> = match wanted.check {
+            Check::Nothing => Arc::new(Anyone::new()),
+            Check::Authority => Arc::new(AnyHost(verifier(wanted.ca.as_deref())?)),
+            Check::Host => verifier(wanted.ca.as_deref())?,
+        };
+        let config = Arc::new(config(verifier, wanted.identity.as_ref())?);
+        Ok(Self::On { wanted, config })
     }
 
     /// Refuses TLS on a Unix socket.
@@ -86,11 +149,16 @@ impl Mode {
         matches!(self, Self::Off)
     }
 
+    /// Whether whoever answers is the host that was named.
+    pub(crate) fn checks_host(&self) -> bool {
+        matches!(self, Self::On { wanted: Wanted { check: Check::Host, .. }, .. })
+    }
+
     /// The settings for rustls; none where TLS is off.
     pub(crate) fn config(&self) -> Option<&Arc<ClientConfig>> {
         match self {
             Self::Off => None,
-            Self::Require(config) | Self::Verify { config, .. } => Some(config),
+            Self::On { config, .. } => Some(config),
         }
     }
 
@@ -125,11 +193,33 @@ pub(crate) fn install_provider() {
     let _ = ring::default_provider().install_default();
 }
 
-fn config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig> {
+fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) -> Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("no TLS: {e}")))?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("no TLS: {e}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let Some(Identity { certificate, key }) = identity else { return Ok(builder.with_no_client_auth()) };
+    let bad = |file: &Path, why: &dyn fmt::Display| {
+        Error::usage(format!("the client's certificate: {}: {why}", file.display()))
+    };
+    let chain = certificates(certificate).map_err(|why| bad(certificate, &why))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|why| bad(key, &why))?;
+    builder.with_client_auth_cert(chain, private).map_err(|why| bad(key, &why))
+}
+
+/// Checks that one of the authorities signed a certificate for the host.
+fn verifier(ca: Option<&Path>) -> Result<Arc<WebPkiServerVerifier>> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider())
+        .build()
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+}
+
+/// All certificates of a PEM file, of which there is at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|e| e.to_string())?;
+    if all.is_empty() { Err("holds no certificate in PEM format".to_owned()) } else { Ok(all) }
 }
 
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
@@ -139,14 +229,56 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
         return Ok(roots);
     };
     let bad = |why: String| Error::usage(format!("ca={}: {why}", path.display()));
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| bad(e.to_string()))? {
-        let certificate = certificate.map_err(|e| bad(e.to_string()))?;
+    for certificate in certificates(path).map_err(bad)? {
         roots.add(certificate).map_err(|e| bad(e.to_string()))?;
     }
-    if roots.is_empty() {
-        return Err(bad("holds no certificate".to_owned()).hint("it must be in PEM format"));
-    }
     Ok(roots)
+}
+
+/// Checks who signed a certificate, and not for which host.
+#[derive(Debug)]
+struct AnyHost(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyHost {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        // The name is looked at last, once all else is right.
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
 }
 
 /// Believes every certificate, and still checks that the peer holds the key of the one it shows.

@@ -3,7 +3,7 @@
 use crate::common::{CLIENTS, ENGINES, by, connect, once, open, refusal, with, with_password};
 use kurabe_core::ErrorKind;
 use kurabe_core::operation::Operation;
-use kurabe_testbed::testing;
+use kurabe_testbed::{StartOptions, testing};
 
 #[test]
 fn tls_is_used_where_it_is_asked_for_and_only_with_whom_it_should() {
@@ -61,5 +61,122 @@ fn a_unix_socket_is_used_where_it_is_named() {
             let error = refusal(&url.replace(".sock", ".nothing").replace(".s.PGSQL.", ".nothing/.s.PGSQL."));
             assert_eq!(error.kind(), ErrorKind::Unreachable, "{engine} {client}: {error}");
         }
+    }
+}
+
+#[test]
+fn client_shows_its_own_certificate_where_the_server_asks_for_one() {
+    for engine in ENGINES {
+        let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
+        let ca = server.ca().unwrap().display().to_string();
+        let [certificate, key] = server.client_certificate().unwrap().map(|path| path.display().to_string());
+        let (user, code) = match engine {
+            "postgres" => {
+                let hba = server.ca().unwrap().with_file_name("data").join("pg_hba.conf");
+                std::fs::write(hba, "local all all trust\nhostssl all all 127.0.0.1/32 cert\n").unwrap();
+                let socket = with(server.url(), &format!("socket={}", server.socket().unwrap().display()));
+                let reload = crate::tables::raw(&["SELECT pg_reload_conf()"]);
+                once(&mut *connect(&socket).unwrap(), &reload, &[]).unwrap();
+                ("kurabe", "28000")
+            }
+            _ if !crate::methods::has_mariadb_program() => continue,
+            _ => {
+                let made = "CREATE USER shows@'%' REQUIRE X509; GRANT ALL ON kurabe.* TO shows@'%'";
+                crate::methods::administer(&server, made);
+                ("shows:", "1045")
+            }
+        };
+        let (scheme, _) = server.url().split_once("://").unwrap();
+        let url = format!("{scheme}://{user}@127.0.0.1:{}/kurabe", server.port());
+        let own = format!("ca={ca}&cert={certificate}&key={key}");
+        let mut ways = vec![
+            (format!("tls=verify&ca={ca}"), own.clone()),
+            ("tls=require".to_owned(), format!("tls=require&cert={certificate}&key={key}")),
+        ];
+        if engine == "postgres" {
+            ways.push((
+                format!("sslmode=verify-ca&sslrootcert={ca}"),
+                format!("sslmode=verify-full&sslrootcert={ca}&sslcert={certificate}&sslkey={key}"),
+            ));
+        }
+        for client in CLIENTS {
+            let url = with(&url, &format!("client={client}"));
+            for (without, showing) in &ways {
+                // A server that reloads its rules needs a moment.
+                let error = (0..100)
+                    .find_map(|_| {
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                        connect(&with(&url, without)).err()
+                    })
+                    .unwrap();
+                assert_eq!(
+                    (error.kind(), error.server_code()),
+                    (ErrorKind::Denied, Some(code)),
+                    "{engine} {client}: {error}"
+                );
+                let mut session = connect(&with(&url, showing))
+                    .unwrap_or_else(|e| panic!("{engine} {client} {showing}: {e}"));
+                once(&mut *session, &Operation::Ping, &[]).unwrap();
+                session.close().unwrap();
+            }
+        }
+        let error = open(&with(&url, &format!("cert={ca}&key={key}"))).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    }
+}
+
+#[test]
+fn sslmode_verify_ca_takes_a_certificate_for_another_host_and_verify_full_does_not() {
+    let Some(server) = testing::server_with("postgres", StartOptions::with_tls) else { return };
+    let ca = server.ca().unwrap().display().to_string();
+    // This address of the loopback's is not in the certificate.
+    let elsewhere = server.url().replace("127.0.0.1", "127.0.0.2");
+    let relay = std::net::TcpListener::bind(("127.0.0.2", 0)).unwrap();
+    let port = relay.local_addr().unwrap().port();
+    let elsewhere = elsewhere.replace(&format!(":{}", server.port()), &format!(":{port}"));
+    let to = server.port();
+    std::thread::spawn(move || {
+        for client in relay.incoming().flatten() {
+            let server = std::net::TcpStream::connect(("127.0.0.1", to)).unwrap();
+            for (mut from, mut to) in
+                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+            {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    for client in CLIENTS {
+        let url = with(&elsewhere, &format!("client={client}&sslrootcert={ca}"));
+        connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{client}: {error}"));
+        let error = refusal(&with(&url, "sslmode=verify-full"));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
+        // Nobody whom this machine trusts signed it.
+        let error =
+            refusal(&with(&elsewhere, &format!("client={client}&sslmode=verify-ca&sslrootcert=system")));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
+    }
+}
+
+#[test]
+fn settings_of_a_postgres_session_come_with_its_target() {
+    let Some(server) = testing::server("postgres") else { return };
+    let mut session = connect(server.url()).unwrap();
+    once(&mut *session, &crate::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();
+    for client in CLIENTS {
+        let options = "search_path=%22my%20shop%22,public&options=-c%20work_mem%3D7MB%20-c%20application_name%3Da\\%20b";
+        let url = with(&by(&server, client), options);
+        let driver = open(&url).unwrap();
+        let mut namespace = driver.namespace().unwrap();
+        let table = crate::common::table("kurabe_schema");
+        namespace.create(&table).unwrap();
+        let mut session = connect(&url).unwrap();
+        let found = crate::tables::raw(&[
+            "SELECT schemaname, current_setting('work_mem') FROM pg_tables WHERE tablename = 'kurabe_schema'",
+        ]);
+        let found = once(&mut *session, &found, &[]).unwrap();
+        let field = |n| found.field_bytes(0, n).map(String::from_utf8_lossy);
+        assert_eq!((field(0).as_deref(), field(1).as_deref()), (Some("my shop"), Some("7MB")), "{client}");
+        namespace.remove("kurabe_schema").unwrap();
+        namespace.finish().unwrap();
     }
 }

@@ -8,13 +8,15 @@ use toml::Value;
 
 /// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
 pub(super) fn several(text: &str) -> Result<String> {
-    const SCHEME: &str = "http://";
-    let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(text.to_owned()) };
+    let of_scheme = |scheme: &'static str| Some((scheme, text.strip_prefix(scheme)?));
+    let Some((scheme, rest)) = ["http://", "https://"].into_iter().find_map(of_scheme) else {
+        return Ok(text.to_owned());
+    };
     let split = |part: &'_ str| {
         let (host, path) = part.split_once('/').unwrap_or((part, ""));
         (host.to_owned(), path.trim_matches('/').to_owned())
     };
-    let parts: Vec<(String, String)> = rest.split(&format!(",{SCHEME}")).map(split).collect();
+    let parts: Vec<(String, String)> = rest.split(&format!(",{scheme}")).map(split).collect();
     let [(_, path), others @ ..] = parts.as_slice() else { return Ok(text.to_owned()) };
     if others.is_empty() {
         return Ok(text.to_owned());
@@ -24,7 +26,7 @@ pub(super) fn several(text: &str) -> Result<String> {
             .hint("write http://host:port,http://host:port"));
     }
     let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
-    Ok(format!("{SCHEME}{}/{path}", hosts.join(",")).trim_end_matches('/').to_owned())
+    Ok(format!("{scheme}{}/{path}", hosts.join(",")).trim_end_matches('/').to_owned())
 }
 
 /// `5000` for every operation, or `write=1000,read=10000`.

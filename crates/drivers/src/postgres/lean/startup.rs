@@ -71,7 +71,11 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     // Here and not by SET, which would be a round trip more for every connection.
     let encoding = (config.charset == Charset::Connecting).then_some(("client_encoding", "UTF8"));
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
-    for text in settings.iter().chain(&encoding).chain(&commit).flat_map(|(name, value)| [name, value]) {
+    let options = config.options.as_deref().map(|value| ("options", value));
+    let search_path = config.search_path.as_deref().map(|value| ("search_path", value));
+    // The server takes `options` first, wherever it stands, and then the others.
+    let all = settings.iter().chain(&encoding).chain(&options).chain(&search_path).chain(&commit);
+    for text in all.flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(text.as_bytes());
         out.push(0);
     }
