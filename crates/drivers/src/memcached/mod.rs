@@ -14,7 +14,7 @@ mod value;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ownership::Owned;
 use crate::prelude::*;
-use crate::wire::{Laps, Place, Stream};
+use crate::wire::{Laps, Place, Stream, version};
 use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
 use std::path::PathBuf;
@@ -95,13 +95,11 @@ impl Memcached {
     }
 }
 
-fn check_version(version: &str) -> Result<()> {
-    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-    let found = [(); 3].map(|()| parts.next().unwrap_or(0));
-    if found >= OLDEST {
+fn check_version(text: &str) -> Result<()> {
+    if version(text) >= OLDEST {
         return Ok(());
     }
-    Err(Error::unsupported(format!("memcached {version} is too old: its meta protocol is not the final one"))
+    Err(Error::unsupported(format!("memcached {text} is too old: its meta protocol is not the final one"))
         .hint("use version 1.6.10 or newer"))
 }
 

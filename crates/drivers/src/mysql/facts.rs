@@ -2,6 +2,7 @@
 
 use super::dialect;
 use super::durability::Durability;
+use super::version::is_mariadb;
 use crate::prelude::*;
 use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
@@ -58,7 +59,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         .map(|n| n.saturating_sub(1));
     let connections = ["max_connections", "max_user_connections"].map(|name| told.limit(name));
     Ok(ServerFacts {
-        engine: if version.to_ascii_lowercase().contains("mariadb") { "MariaDB" } else { "MySQL" }.to_owned(),
+        engine: if is_mariadb(&version) { "MariaDB" } else { "MySQL" }.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),

@@ -14,6 +14,7 @@ mod metrics;
 mod namespace;
 mod option_file;
 mod spoken;
+mod version;
 mod wrapped;
 
 use crate::charset;
@@ -22,7 +23,7 @@ use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
-use crate::wire::link::{LinkSession, Query, Supports};
+use crate::wire::link::{LinkSession, Query, Supports, value};
 use crate::wire::tls;
 use config::Config;
 use durability::Durability;
@@ -63,7 +64,8 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
-    Ok(Box::new(Mysql { config, dialect, engine: OnceLock::new(), allowed: Arc::default() }))
+    let (engine, checked) = (OnceLock::new(), OnceLock::new());
+    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default() }))
 }
 
 struct Mysql {
@@ -71,6 +73,8 @@ struct Mysql {
     dialect: Arc<Dialect>,
     /// The storage engine of our tables, once the server was asked for it.
     engine: OnceLock<StorageEngine>,
+    /// Set once the server's version was found new enough.
+    checked: OnceLock<()>,
     /// `max_allowed_packet`, once a lean connection had to know it.
     allowed: Arc<AtomicUsize>,
 }
@@ -81,11 +85,17 @@ impl Mysql {
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(if self.config.wrapped {
+        let mut link: Box<dyn Query> = if self.config.wrapped {
             Box::new(Wrapped::connect(&self.config, options)?)
         } else {
             Box::new(self.lean(options)?)
-        })
+        };
+        // Asked by a statement: what a proxy says in its greeting is not the server's.
+        if self.checked.get().is_none() {
+            version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
+            let _ = self.checked.set(());
+        }
+        Ok(link)
     }
 }
 

@@ -90,9 +90,19 @@ impl SqlNamespaceOps for MysqlNamespace {
         let mut holder = String::new();
         let link = &mut *self.link;
         let taken = try_lock(|| {
-            if value(link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() == Some("1") {
-                value(link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
-                return Ok(true);
+            match value(link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() {
+                Some("1") => {
+                    value(link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
+                    return Ok(true);
+                }
+                Some("0") => {}
+                // NULL: that is no word of another run.
+                _ => {
+                    return Err(Error::new(
+                        ErrorKind::Server,
+                        "the server could not take a lock by GET_LOCK",
+                    ));
+                }
             }
             let sql = format!("SELECT IS_USED_LOCK({database}), IS_USED_LOCK({ours})");
             let mut holders = rows(link, &sql)?.into_iter().next().unwrap_or_default().into_iter();

@@ -41,3 +41,9 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut value: u64) {
     }
     out.extend_from_slice(&digits[start..]);
 }
+
+/// The first three numbers of a version: `8.0.36-0ubuntu` is 8, 0 and 36. What is missing is 0.
+pub(crate) fn version(text: &str) -> [u64; 3] {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    [(); 3].map(|()| parts.next().unwrap_or(0))
+}

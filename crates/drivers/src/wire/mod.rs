@@ -16,7 +16,7 @@ mod socket;
 mod stream;
 pub(crate) mod tls;
 
-pub(crate) use digits::{UNRESERVED, hex, percent, push_number, unhex};
+pub(crate) use digits::{UNRESERVED, hex, percent, push_number, unhex, version};
 pub(crate) use laps::Laps;
 pub(crate) use outbox::Outbox;
 pub(crate) use place::Place;

@@ -82,6 +82,7 @@ fn several_applications_are_one_target() {
         ("http://a:1/x,http://b:2/x", "http://a:1,b:2/x"),
         ("http://a:1/x", "http://a:1/x"),
         ("http://a:1,b:2", "http://a:1,b:2"),
+        ("https://a:1,https://b:2", "https://a:1,b:2"),
         ("sqlite:", "sqlite:"),
     ] {
         assert_eq!(several(given).unwrap(), one);

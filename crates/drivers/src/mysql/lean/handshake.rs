@@ -6,6 +6,7 @@ use super::packets::{Packets, push_length};
 use super::{COM_QUERY, Lean, push_header};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
+use crate::mysql::version::NEEDED;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use std::sync::Arc;
@@ -121,8 +122,9 @@ impl Greeting {
             10 => {}
             0xff => return Err(answer::error(packets)?),
             other => {
-                return Err(Error::new(ErrorKind::Unsupported, format!("protocol version {other}"))
-                    .hint("MySQL 4.1 and later, and every MariaDB, speak version 10"));
+                return Err(
+                    Error::new(ErrorKind::Unsupported, format!("protocol version {other}")).hint(NEEDED)
+                );
             }
         }
         let greeting =
@@ -157,7 +159,7 @@ impl Greeting {
     pub(super) fn agree(&self, tls: bool) -> Result<Ours> {
         let needed = PROTOCOL_41 | SECURE_CONNECTION;
         if self.capabilities & needed != needed {
-            return Err(Error::new(ErrorKind::Unsupported, "the server is older than MySQL 4.1"));
+            return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & TLS == 0 {
             return Err(Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out"));
