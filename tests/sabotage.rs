@@ -3,7 +3,7 @@
 //! A saboteur stands between the engine and `null:`, and lies as the scripts and servers of the published
 //! experiments did. The same run without it must pass, or the tests would prove nothing.
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
@@ -143,7 +143,7 @@ impl Saboteur {
     }
 }
 
-impl Hook for Saboteur {
+impl Interceptor for Saboteur {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let operation =
             if self.lie == Lie::OneTableForAll { self.redirect(operation) } else { operation.clone() };
@@ -289,7 +289,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let first_table = Arc::default();
-    let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
+    let driver = Box::new(DriverLayer::new(inner, move || Saboteur::new(lie, &first_table)));
     let targets = [Target::new("null", driver, facts)];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     Runner::new(&plan, "sabotage", &targets).trials().unwrap()

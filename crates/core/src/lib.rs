@@ -6,7 +6,7 @@
 //! [`Operation`](operation::Operation)s make its transaction; a [`TrialRecord`](run::TrialRecord) is one
 //! measurement of one cell, and a run is all of them.
 
-pub mod around;
+pub mod interceptor;
 pub mod axis;
 pub mod collection;
 pub mod custom;

@@ -1,7 +1,7 @@
 //! What the tool itself does on a session, filling a store above all, ends when the user stops the run: on a slow server it
 //! may take longer than all trials.
 
-use kurabe_core::around::{Hook, Hooked};
+use kurabe_core::interceptor::{Interceptor, InterceptedSession};
 use kurabe_core::driver::Session;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ pub fn cancellable<'a>(
     session: &'a mut (dyn Session + 'static),
     cancel: &'a AtomicBool,
 ) -> impl Session + 'a {
-    Hooked::new(session, Cancellable(cancel))
+    InterceptedSession::new(session, Cancellable(cancel))
 }
 
 struct Cancellable<'a>(&'a AtomicBool);
 
-impl Hook for Cancellable<'_> {
+impl Interceptor for Cancellable<'_> {
     fn before_request(&mut self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
 use kurabe_core::Result;
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
@@ -29,7 +29,7 @@ struct Reads {
     reads: Vec<usize>,
 }
 
-impl Hook for Reads {
+impl Interceptor for Reads {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if matches!(operation, Operation::Get { .. }) {
@@ -86,8 +86,8 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
         let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
         let facts = inner.describe().unwrap();
         let log = Arc::clone(&log);
-        let hook = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
-        Target::new(name, Box::new(Around::new(inner, hook)), facts)
+        let interceptor = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
+        Target::new(name, Box::new(DriverLayer::new(inner, interceptor)), facts)
     });
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let runner = Runner { suspect, ..Runner::new(&plan, "keys", &targets) };

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
@@ -151,7 +151,7 @@ impl Liar {
     }
 }
 
-impl Hook for Liar {
+impl Interceptor for Liar {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         if self.shared.lie == Lie::SkipsLoad && matches!(operation, Operation::Count { .. }) {
             return Err(Error::unsupported("this server does not count"));
@@ -211,7 +211,7 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = null.describe().unwrap();
     let first = AtomicBool::new(true);
-    let driver = Around::new(null, move || {
+    let driver = DriverLayer::new(null, move || {
         // The first session loads; the clients connect after that.
         shared.loading.store(first.swap(false, Ordering::Relaxed), Ordering::Relaxed);
         Liar { shared: Arc::clone(&shared), operations: HashMap::new() }

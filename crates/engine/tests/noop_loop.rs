@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
@@ -105,7 +105,7 @@ impl Transaction for Ping {
 /// Counts the sessions that are opened.
 struct Counted;
 
-impl Hook for Counted {}
+impl Interceptor for Counted {}
 
 #[test]
 fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
@@ -113,7 +113,7 @@ fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
     let facts = inner.describe().unwrap();
     let opened = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&opened);
-    let driver = Around::new(inner, move || {
+    let driver = DriverLayer::new(inner, move || {
         count.fetch_add(1, Ordering::Relaxed);
         Counted
     });

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::Arrivals;
@@ -32,7 +32,7 @@ struct Slow {
     stalled: Arc<Mutex<()>>,
 }
 
-impl Hook for Slow {
+impl Interceptor for Slow {
     fn execute(
         &mut self,
         inner: &mut dyn Session,
@@ -91,7 +91,7 @@ fn measure_of(
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
     fixture.load(&cell, &*workload, cancel).unwrap();
     let (answers, stalled) = (Arc::default(), Arc::default());
-    let driver = Around::new(fast.driver, move || Slow {
+    let driver = DriverLayer::new(fast.driver, move || Slow {
         delays,
         answers: Arc::clone(&answers),
         stalled: Arc::clone(&stalled),

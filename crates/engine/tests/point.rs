@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
@@ -22,7 +22,7 @@ struct Forgetful {
     updates: Vec<usize>,
 }
 
-impl Hook for Forgetful {
+impl Interceptor for Forgetful {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if matches!(operation, Operation::Update { .. }) {
@@ -89,7 +89,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     if forgetful {
-        driver = Box::new(Around::new(driver, Forgetful::default));
+        driver = Box::new(DriverLayer::new(driver, Forgetful::default));
     }
     let facts = driver.describe().unwrap();
     let targets = [Target::new(url, driver, facts)];

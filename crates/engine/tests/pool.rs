@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::metric::WAIT;
@@ -39,7 +39,7 @@ impl Counted {
     }
 }
 
-impl Hook for Counted {
+impl Interceptor for Counted {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         self.0.prepared.fetch_add(1, Ordering::Relaxed);
         inner.prepare(operation)
@@ -92,7 +92,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     counts.lost_at.store(lost_at, Ordering::Relaxed);
     counts.panics.store(panics, Ordering::Relaxed);
     let shared = Arc::clone(&counts);
-    let driver = Around::new(null, move || Counted::new(&shared));
+    let driver = DriverLayer::new(null, move || Counted::new(&shared));
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, Outcome, RunSpec};
@@ -22,7 +22,7 @@ struct Start {
     refuses: bool,
 }
 
-impl Hook for Start {
+impl Interceptor for Start {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         if self.refuses && matches!(operation, Operation::Get { .. }) {
             return Err(Error::unsupported("this start is out of order"));
@@ -45,7 +45,7 @@ impl Hook for Start {
 fn start(reads: &Arc<AtomicUsize>, refuses: bool) -> Box<dyn Driver> {
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let reads = Arc::clone(reads);
-    Box::new(Around::new(inner, move || Start { reads: Arc::clone(&reads), refuses }))
+    Box::new(DriverLayer::new(inner, move || Start { reads: Arc::clone(&reads), refuses }))
 }
 
 fn target(name: &str, reads: &Arc<AtomicUsize>) -> Target {

@@ -3,7 +3,7 @@
 use super::{Plan, ROUNDS, Tally};
 use crate::machine;
 use crate::targets::open_one;
-use kurabe_core::around::{Around, Hook};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
@@ -69,7 +69,7 @@ fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     parameters.iter().map(alter).collect()
 }
 
-impl Hook for Doubling {
+impl Interceptor for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         // Reading back after writes is no request of theirs.
@@ -135,7 +135,7 @@ impl<'a> Ground<'a> {
             let added = Arc::clone(&additions[at]);
             let double =
                 move || Doubling { writes, share, due: 0.0, known: Vec::new(), added: Arc::clone(&added) };
-            let driver: Box<dyn Driver> = Box::new(Around::new(driver, double));
+            let driver: Box<dyn Driver> = Box::new(DriverLayer::new(driver, double));
             Ok(Target {
                 name: format!("{}#{}", self.engine, at + 1),
                 driver,

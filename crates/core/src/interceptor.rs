@@ -1,4 +1,4 @@
-//! A driver around another: everything passes through, but for what a [`Hook`] does otherwise.
+//! A driver around another: everything passes through, but for what a [`Interceptor`] does otherwise.
 //!
 //! Causes and differences are planted so (`kurabe truth`), and servers that lie, stall or forget in tests. There is one
 //! such driver, so that a method added to [`Driver`] or [`Session`] is passed on everywhere as soon as it is here.
@@ -17,7 +17,7 @@ use crate::witness::Witness;
 use std::ops::DerefMut;
 
 /// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
-pub trait Hook: Send {
+pub trait Interceptor: Send {
     /// What is done before each request, whatever it is.
     ///
     /// # Errors
@@ -89,26 +89,26 @@ pub trait Hook: Send {
 }
 
 /// A driver whose sessions have a hook each.
-pub struct Around<F> {
+pub struct DriverLayer<F> {
     inner: Box<dyn Driver>,
-    hook: F,
+    interceptor: F,
 }
 
-impl<F, H> Around<F>
+impl<F, H> DriverLayer<F>
 where
     F: Fn() -> H + Send + Sync,
-    H: Hook + 'static,
+    H: Interceptor + 'static,
 {
     /// Puts a hook, made by `hook`, around each session that `inner` opens.
-    pub fn new(inner: Box<dyn Driver>, hook: F) -> Self {
-        Self { inner, hook }
+    pub fn new(inner: Box<dyn Driver>, interceptor: F) -> Self {
+        Self { inner, interceptor }
     }
 }
 
-impl<F, H> Driver for Around<F>
+impl<F, H> Driver for DriverLayer<F>
 where
     F: Fn() -> H + Send + Sync,
-    H: Hook + 'static,
+    H: Interceptor + 'static,
 {
     fn describe(&self) -> Result<ServerFacts> {
         self.inner.describe()
@@ -132,7 +132,7 @@ where
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let inner = self.inner.connect(options)?;
-        Ok(Box::new(Hooked::new(inner, (self.hook)())))
+        Ok(Box::new(InterceptedSession::new(inner, (self.interceptor)())))
     }
 
     fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
@@ -145,7 +145,7 @@ where
 }
 
 /// A session that is held: owned, or lent by somebody who closes it.
-pub trait Held: DerefMut<Target = dyn Session> + Send {
+pub trait SessionHandle: DerefMut<Target = dyn Session> + Send {
     /// Closes it if it is owned.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ pub trait Held: DerefMut<Target = dyn Session> + Send {
     fn close_checked(self) -> Result<()>;
 }
 
-impl Held for Box<dyn Session> {
+impl SessionHandle for Box<dyn Session> {
     fn close(self) -> Result<()> {
         Session::close(self)
     }
@@ -169,7 +169,7 @@ impl Held for Box<dyn Session> {
     }
 }
 
-impl Held for &mut (dyn Session + 'static) {
+impl SessionHandle for &mut (dyn Session + 'static) {
     fn close(self) -> Result<()> {
         Ok(())
     }
@@ -180,35 +180,35 @@ impl Held for &mut (dyn Session + 'static) {
 }
 
 /// A session with a hook around it.
-pub struct Hooked<S, H> {
+pub struct InterceptedSession<S, H> {
     inner: S,
-    hook: H,
+    interceptor: H,
 }
 
-impl<S: Held, H: Hook> Hooked<S, H> {
+impl<S: SessionHandle, H: Interceptor> InterceptedSession<S, H> {
     /// Puts a hook around a session.
-    pub fn new(inner: S, hook: H) -> Self {
-        Self { inner, hook }
+    pub fn new(inner: S, interceptor: H) -> Self {
+        Self { inner, interceptor }
     }
 }
 
-impl<S: Held, H: Hook> Session for Hooked<S, H> {
+impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        self.hook.prepare(&mut *self.inner, operation)
+        self.interceptor.prepare(&mut *self.inner, operation)
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
-        self.hook.prepare_literal(&mut *self.inner, operation)
+        self.interceptor.prepare_literal(&mut *self.inner, operation)
     }
 
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        self.hook.before_request()?;
-        self.hook.execute(&mut *self.inner, prepared, parameters, out)
+        self.interceptor.before_request()?;
+        self.interceptor.execute(&mut *self.inner, prepared, parameters, out)
     }
 
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
-        self.hook.before_request()?;
-        self.hook.pipeline(&mut *self.inner, prepared, parameters, out)
+        self.interceptor.before_request()?;
+        self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -224,16 +224,16 @@ impl<S: Held, H: Hook> Session for Hooked<S, H> {
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.hook.release(&mut *self.inner, prepared)
+        self.interceptor.release(&mut *self.inner, prepared)
     }
 
     fn close(mut self: Box<Self>) -> Result<()> {
-        self.hook.closing(&mut *self.inner)?;
+        self.interceptor.closing(&mut *self.inner)?;
         self.inner.close()
     }
 
     fn close_checked(mut self: Box<Self>) -> Result<()> {
-        self.hook.closing(&mut *self.inner)?;
+        self.interceptor.closing(&mut *self.inner)?;
         self.inner.close_checked()
     }
 }
