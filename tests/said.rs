@@ -11,7 +11,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::witness::{Doing, Meter, Reach};
+use kurabe_core::stats_probe::{WaitState, Counter, CounterScope};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
@@ -46,9 +46,9 @@ impl Observer for ByHand {
         self.begin_beside(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
         self.read.lock().unwrap().push((self.hand)());
-        let watch = self.watcher.begin_beside(endpoint, witness);
+        let watch = self.watcher.begin_beside(endpoint, probe_port);
         Box::new(Reading { watch, hand: Arc::clone(&self.hand), read: Arc::clone(&self.read) })
     }
 }
@@ -95,7 +95,7 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     (*measured, read[1] - read[0])
 }
 
-fn counted(measured: &Measurement, what: Meter) -> u64 {
+fn counted(measured: &Measurement, what: Counter) -> u64 {
     let engine = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
     engine.of(what).unwrap_or_else(|| panic!("{what:?} is not told: {engine:?}")).value
 }
@@ -118,7 +118,7 @@ fn log_agrees(server: Server, statement: &'static str) {
     };
     let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
     let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
-    let told = counted(&measured, Meter::LogBytes);
+    let told = counted(&measured, Counter::LogBytes);
     assert!(by_hand > 300 * 20, "300 updates wrote {by_hand} bytes of log");
     assert!(told >= by_hand && told - by_hand <= BACKGROUND, "told {told}, by hand {by_hand}");
 }
@@ -154,7 +154,7 @@ fn the_growth_of_the_log_on_sqlite_alone() {
     let spec = RunSpec { records: Some(400), ..spec("point-write", 1, Some(300)) };
     let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
     assert!(by_hand >= 300 * 4_096, "{by_hand}");
-    assert_eq!(counted(&measured, Meter::FileBytes), by_hand);
+    assert_eq!(counted(&measured, Counter::FileBytes), by_hand);
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn rows_examined_are_those_of_the_clients_alone() {
         let spec = RunSpec { records: Some(3_000), ..spec("point-read", 2, Some(400)) };
         let (measured, _) = trial(server.url(), &spec, Arc::new(|| 0));
         let engine_use = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
-        let rows = engine_use.of(Meter::RowsExamined).unwrap();
+        let rows = engine_use.of(Counter::RowsExamined).unwrap();
         // A point read looks at one row; the warm-up's are among them where sessions tell only when they end.
         let operations = measured.completed + if rows.warmup { measured.warmup } else { 0 };
         assert_eq!(rows.value, operations, "{engine}: {engine_use:?}");
         // Its digests, which reach as far as the database, lose some now and then.
-        assert!(engine != "mysql" || rows.reach == Reach::Clients, "{rows:?}");
+        assert!(engine != "mysql" || rows.scope == CounterScope::Clients, "{rows:?}");
     }
 }
 
@@ -193,7 +193,7 @@ fn statements_are_told_call_by_call_where_postgres_counts_them() {
         return;
     }
     let (measured, _) = trial(plain.url(), &spec("point-read", 2, Some(300)), Arc::new(|| 0));
-    let untold = &measured.observed.as_ref().unwrap().engine.as_ref().unwrap().not_told;
+    let untold = &measured.observed.as_ref().unwrap().engine.as_ref().unwrap().unavailable;
     assert!(untold.iter().any(|one| one.what == "statements" && one.why.contains("pg_stat_statements")));
     let Some(server) = testing::server_with("postgres", preload) else { return };
     sql(&server, "", "CREATE EXTENSION pg_stat_statements");
@@ -202,7 +202,7 @@ fn statements_are_told_call_by_call_where_postgres_counts_them() {
     let read = engine.statements.iter().find(|one| one.text.contains("kurabe_0_point_read"));
     let read = read.unwrap_or_else(|| panic!("{engine:?}"));
     assert_eq!((read.calls, read.rows), (300, 300), "{engine:?}");
-    assert_eq!(engine.of(Meter::RowsReturned).unwrap().value, 300, "{engine:?}");
+    assert_eq!(engine.of(Counter::RowsReturned).unwrap().value, 300, "{engine:?}");
 }
 
 /// Holds the rows of the collection that the experiment changes, in a transaction of a session of its own.
@@ -245,7 +245,7 @@ fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statemen
         };
         let (measured, _) = trial(&url, &spec, Arc::new(hand));
         let waits = measured.observed.as_ref().unwrap().waits.as_ref().unwrap();
-        let lock = waits.groups.iter().find(|group| group.doing == Doing::Lock);
+        let lock = waits.groups.iter().find(|group| group.wait_state == WaitState::Lock);
         let lock = lock.unwrap_or_else(|| panic!("{engine}: no wait for a lock in {waits:?}"));
         assert!(lock.statement.contains("UPDATE") && lock.statement.contains("point_write"), "{lock:?}");
         assert!(!lock.event.is_empty() && waits.locks >= 3, "{engine}: {waits:?}");
@@ -291,12 +291,12 @@ fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
         let cell = &report["cells"][0];
         assert_ne!(cell["attribution"]["bottleneck"], "locks", "{engine}: {}", cell["attribution"]);
         let sessions = cell["sessions"].as_array().unwrap();
-        assert!(sessions.iter().all(|session| session["doing"] != "lock"), "{engine}: {sessions:?}");
+        assert!(sessions.iter().all(|session| session["wait_state"] != "lock"), "{engine}: {sessions:?}");
         let asleep = sessions.iter().find(|session| session["event"] == event).unwrap_or_else(|| {
             panic!("{engine}: no session was seen asleep: {sessions:?}, {}", cell["observed"])
         });
         let said = asleep["statement"].as_str().unwrap().to_ascii_lowercase();
-        assert!(asleep["doing"] == "other" && said.contains("sleep"), "{engine}: {asleep}");
+        assert!(asleep["wait_state"] == "other" && said.contains("sleep"), "{engine}: {asleep}");
         assert!(answer.out.contains("Session samples") && answer.out.contains(event), "{answer:?}");
     }
 }
@@ -318,13 +318,13 @@ fn what_a_user_may_not_read_is_not_told_and_the_run_goes_on() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let engine = &report["cells"][0]["observed"][0]["engine"];
-    let untold = engine["not_told"].as_array().unwrap();
+    let untold = engine["unavailable"].as_array().unwrap();
     let why = |what: &str| {
         let found = untold.iter().find(|one| one["what"] == what);
         found.map_or_else(String::new, |one| one["why"].as_str().unwrap().to_owned())
     };
     assert!(why("binary log bytes").contains("REPLICATION CLIENT"), "{engine}");
-    assert!(engine["not_looked"].as_str().unwrap().contains("PROCESS"), "{engine}");
+    assert!(engine["not_sampled"].as_str().unwrap().contains("PROCESS"), "{engine}");
     // Global status anybody may read.
     assert!(
         engine["counts"].as_array().unwrap().iter().any(|count| count["what"] == "log-bytes"),
@@ -357,7 +357,7 @@ fn a_report_says_what_the_server_said_in_every_form() {
     let report = place.report();
     let write = report["cells"].as_array().unwrap().iter().find(|cell| cell["operation"] == "write").unwrap();
     let counter = &write["counters"][0];
-    assert_eq!((&counter["what"], &counter["reach"]), (&"file-bytes".into(), &"process".into()), "{write}");
+    assert_eq!((&counter["what"], &counter["scope"]), (&"file-bytes".into(), &"process".into()), "{write}");
     assert!(counter["per_operation"].as_f64().unwrap() >= 1_000.0, "{counter}");
     for format in ["md", "html"] {
         let file = place.home().join(format);

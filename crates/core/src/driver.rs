@@ -7,7 +7,7 @@ use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
-use crate::witness::Witness;
+use crate::stats_probe::StatsProbe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason where it cannot be asked; or as for
     /// [`Driver::connect`]. The trial goes on without.
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let _ = options;
         Err(Error::unsupported("its driver does not ask it"))
     }

@@ -13,7 +13,7 @@ use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::value::{Reply, Value};
-use crate::witness::Witness;
+use crate::stats_probe::StatsProbe;
 use std::ops::DerefMut;
 
 /// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
@@ -135,8 +135,8 @@ where
         Ok(Box::new(InterceptedSession::new(inner, (self.interceptor)())))
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        self.inner.witness(options)
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        self.inner.stats_probe(options)
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

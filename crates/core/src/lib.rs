@@ -30,6 +30,6 @@ pub mod text;
 pub mod units;
 pub mod value;
 pub mod verification;
-pub mod witness;
+pub mod stats_probe;
 
 pub use error::{Error, ErrorKind, Result};

@@ -3,7 +3,7 @@
 //! Counters are read when the gate opens and when the last client has ended; samples are taken between. What could not
 //! be seen is absent, with the reason where a reader needs one: nothing is made up.
 
-use crate::witness::{EngineUse, EngineWaits};
+use crate::stats_probe::{EngineUse, EngineWaits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -76,8 +76,8 @@ pub trait Observer: Send + Sync {
     fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch>;
 
     /// The same, where a connection that begins at this local port is ours and no client's.
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
-        let _ = witness;
+    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
+        let _ = probe_port;
         self.begin(endpoint)
     }
 

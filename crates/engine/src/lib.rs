@@ -1,7 +1,6 @@
 //! The measuring loop. It plans cells, runs their trials in randomised rounds, drives the clients, verifies every
 //! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
 
-mod asking;
 pub mod budget;
 mod cancellable;
 mod client;
@@ -28,6 +27,7 @@ mod run_state;
 pub mod runner;
 mod schedule;
 mod server_memory;
+mod server_stats;
 pub mod sides;
 mod slices;
 mod standstill;

@@ -1,6 +1,6 @@
 //! One trial: one operation of one cell, from making ready to the check on the server.
 
-use crate::asking::Asking;
+use crate::server_stats::ServerStats;
 use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
 use crate::curve;
@@ -24,7 +24,7 @@ use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::planned::{Capacity, Connections, PlannedCell, share};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::witness;
+use kurabe_core::stats_probe;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -123,10 +123,10 @@ impl Trial<'_> {
         // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
         let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         // Before any of them connects, so that it can tell their sessions from others.
-        let mut asking = self.observer.map(|_| {
+        let mut stats = self.observer.map(|_| {
             let kept = policy.connections == Connections::Kept;
-            let clients = witness::Clients { count: clients as u64, kept };
-            Asking::open(self.driver, self.options, clients)
+            let clients = stats_probe::Clients { count: clients as u64, kept };
+            ServerStats::open(self.driver, self.options, clients)
         });
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
@@ -157,12 +157,12 @@ impl Trial<'_> {
             cancel: self.cancel,
             progress: self.progress,
         };
-        let ran = self.run_clients(&shared, state, asking.as_mut());
+        let ran = self.run_clients(&shared, state, stats.as_mut());
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut ended = ran?;
         closed?;
-        if let (Some(asking), Some(observed)) = (asking, &mut ended.observed) {
-            asking.finish(observed);
+        if let (Some(stats), Some(observed)) = (stats, &mut ended.observed) {
+            stats.finish(observed);
         }
         Ok(Played { ended, schedule: shared.schedule })
     }
@@ -320,7 +320,7 @@ impl Trial<'_> {
         &self,
         shared: &Shared<'_>,
         state: &DatasetState,
-        asking: Option<&mut Asking>,
+        stats: Option<&mut ServerStats>,
     ) -> Result<Ended> {
         let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
         let reading = |wanted: bool| {
@@ -355,18 +355,18 @@ impl Trial<'_> {
                     .err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let mut asking = asking.filter(|_| !abandon);
-            if let Some(asking) = &mut asking {
-                asking.gate();
+            let mut stats = stats.filter(|_| !abandon);
+            if let Some(stats) = &mut stats {
+                stats.gate();
             }
-            let port = asking.as_ref().and_then(|asking| asking.port());
+            let port = stats.as_ref().and_then(|stats| stats.port());
             // Clients wait at the gate: an observer that panics must not keep them there.
             let begin = |observer: &dyn Observer| {
                 catch_unwind(AssertUnwindSafe(|| observer.begin_beside(&self.driver.endpoint(), port))).ok()
             };
             let watch = self.observer.filter(|_| !abandon).and_then(begin);
-            if let Some(asking) = &mut asking {
-                asking.look();
+            if let Some(stats) = &mut stats {
+                stats.start_sampling();
             }
             let before = monitor.as_ref().map_or(Duration::ZERO, Monitor::so_far);
             let cpu = process_cpu();
@@ -379,12 +379,12 @@ impl Trial<'_> {
             let cpu = process_cpu().saturating_sub(cpu);
             let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
             let stood_still = stood_still_in_all.saturating_sub(before);
-            if let Some(asking) = &mut asking {
-                asking.stop();
+            if let Some(stats) = &mut stats {
+                stats.stop_sampling();
             }
             let observed = watch.and_then(|watch| catch_unwind(AssertUnwindSafe(|| watch.end())).ok());
-            if let Some(asking) = &mut asking {
-                asking.end();
+            if let Some(stats) = &mut stats {
+                stats.end();
             }
             let connections = if reads_idle { idle.len() } else { clients };
             let memory = memory.filter(|_| !abandon).map_or(Ok(Vec::new()), |memory| memory.end(connections));

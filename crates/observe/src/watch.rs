@@ -67,7 +67,7 @@ impl Observer for Watcher {
         self.begin_beside(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
         let real = self.real(endpoint);
         // First, so that what it takes to ask is not in what is counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
@@ -83,7 +83,7 @@ impl Observer for Watcher {
             _ => self.roots(real).map(Some),
         };
         let server = roots.map(|roots| roots.map(|roots| Group::now(roots, true)));
-        let wire = Wire::new(tiers::front(endpoint), tiers::front(real), witness);
+        let wire = Wire::new(tiers::front(endpoint), tiers::front(real), probe_port);
         let tiers = tiers::of(real)
             .into_iter()
             .map(|(name, place)| (name, self.roots(place).map(|roots| Group::now(roots, true))))

@@ -20,7 +20,7 @@ pub(crate) struct Wire {
     near: u16,
     far: u16,
     /// The local port of a connection that is no client's.
-    witness: Option<u16>,
+    probe_port: Option<u16>,
     begin: HashMap<u64, Info>,
     /// The server's ends, by its clients' ports.
     ends: HashMap<u16, End>,
@@ -42,24 +42,24 @@ struct End {
 impl Wire {
     /// The connections that this process has to the server now; none where it is not reached by TCP or the kernel does
     /// not say.
-    pub fn new(given: &Endpoint, real: &Endpoint, witness: Option<u16>) -> Option<Self> {
+    pub fn new(given: &Endpoint, real: &Endpoint, probe_port: Option<u16>) -> Option<Self> {
         let (Endpoint::Tcp { port: near, .. }, Endpoint::Tcp { port: far, .. }) = (given, real) else {
             return None;
         };
         let (begin, ends) = (HashMap::new(), HashMap::new());
-        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, witness, begin, ends };
+        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
         let ends = wire.asker.sockets(ESTABLISHED, wire.far, 0).ok()?;
         let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
         wire.ends = ends.iter().map(|socket| (socket.remote.1, end(socket))).collect();
-        wire.ends.retain(|port, _| Some(*port) != witness);
+        wire.ends.retain(|port, _| Some(*port) != probe_port);
         Some(wire)
     }
 
     fn own(&mut self) -> io::Result<Vec<Socket>> {
         let own = own_sockets();
         let mut sockets = self.asker.sockets(ESTABLISHED, 0, self.near)?;
-        sockets.retain(|socket| own.contains(&socket.inode) && Some(socket.local.1) != self.witness);
+        sockets.retain(|socket| own.contains(&socket.inode) && Some(socket.local.1) != self.probe_port);
         Ok(sockets)
     }
 

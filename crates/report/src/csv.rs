@@ -7,7 +7,7 @@ use crate::attribution::Attribution;
 use crate::summary::{CellFigures, EngineFigure, MetricFigures, MetricInfo, Summary};
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
-use kurabe_core::witness::Meter;
+use kurabe_core::stats_probe::Counter;
 
 /// A column: its name, and what stands in it.
 type Column = (&'static str, fn(&Summary, &CellFigures) -> String);
@@ -56,10 +56,10 @@ const COLUMNS: &[Column] = &[
     ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name().to_owned())),
     ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
     ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
-    ("log_bytes_per_op", |_, cell| number(counter(cell, Meter::LogBytes).map(|one| one.per_operation))),
-    ("binlog_bytes_per_op", |_, cell| number(counter(cell, Meter::BinlogBytes).map(|one| one.per_operation))),
-    ("file_bytes_per_op", |_, cell| number(counter(cell, Meter::FileBytes).map(|one| one.per_operation))),
-    ("lock_waits", |_, cell| whole(counter(cell, Meter::LockWaits).map(|one| one.total))),
+    ("log_bytes_per_op", |_, cell| number(counter(cell, Counter::LogBytes).map(|one| one.per_operation))),
+    ("binlog_bytes_per_op", |_, cell| number(counter(cell, Counter::BinlogBytes).map(|one| one.per_operation))),
+    ("file_bytes_per_op", |_, cell| number(counter(cell, Counter::FileBytes).map(|one| one.per_operation))),
+    ("lock_waits", |_, cell| whole(counter(cell, Counter::LockWaits).map(|one| one.total))),
     ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),
 ];
 
@@ -118,7 +118,7 @@ fn attributed(cell: &CellFigures, show: fn(&Attribution) -> String) -> String {
     cell.attribution.as_ref().map_or_else(String::new, show)
 }
 
-fn counter(cell: &CellFigures, what: Meter) -> Option<&EngineFigure> {
+fn counter(cell: &CellFigures, what: Counter) -> Option<&EngineFigure> {
     cell.counters.iter().find(|counter| counter.what == what)
 }
 

@@ -7,7 +7,7 @@ use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
 use kurabe_core::units;
-use kurabe_core::witness::{Doing, MOST, Meter, StatementUse, WaitGroup};
+use kurabe_core::stats_probe::{WaitState, MOST, Counter, StatementUse, WaitGroup};
 use std::collections::BTreeMap;
 
 /// Fewer sessions' time than this is not worth a row.
@@ -19,7 +19,7 @@ const WORTH: f64 = 0.1;
 
 /// What came to the engine's counters over the rounds, where every round tells it.
 pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigure> {
-    let told = |what: &Meter| {
+    let told = |what: &Counter| {
         let (mut total, mut operations, mut first) = (0, 0, None);
         for measurement in measured.values() {
             let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
@@ -29,10 +29,10 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigur
         }
         let first = first?;
         let per_operation = total as f64 / (operations as f64).max(1.0);
-        let (from, reach) = (first.from.clone(), first.reach);
-        Some(EngineFigure { what: *what, total, per_operation, from, reach })
+        let (from, scope) = (first.from.clone(), first.scope);
+        Some(EngineFigure { what: *what, total, per_operation, from, scope })
     };
-    Meter::ALL.iter().filter_map(told).collect()
+    Counter::ALL.iter().filter_map(told).collect()
 }
 
 /// What the clients' sessions were doing, as shares of all looks at them.
@@ -51,7 +51,7 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.truncate(MOST);
     let share = |group: WaitGroup| SessionShare {
         share: group.seen as f64 / (looks as f64).max(1.0),
-        doing: group.doing,
+        wait_state: group.wait_state,
         state: group.state,
         event: group.event,
         statement: group.statement,
@@ -75,9 +75,9 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
         };
         let cells: Vec<&CellFigures> = summary.cells.iter().filter(measured).collect();
         all.extend(counters(summary, operation, &cells));
-        let waits = |doing: Doing| !matches!(doing, Doing::Idle | Doing::Working);
+        let waits = |wait_state: WaitState| !matches!(wait_state, WaitState::Idle | WaitState::Running);
         let worth = cells.iter().any(|cell| {
-            cell.sessions.iter().filter(|s| waits(s.doing)).map(|s| s.share).sum::<f64>() >= WORTH
+            cell.sessions.iter().filter(|s| waits(s.wait_state)).map(|s| s.share).sum::<f64>() >= WORTH
         });
         if worth || !short {
             all.extend(doings(summary, operation, &cells));
@@ -102,41 +102,41 @@ type Show = dyn Fn(&CellFigures) -> Option<String>;
 
 /// Counters: only columns in which something stands.
 fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let of = |cell: &CellFigures, what: Meter| cell.counters.iter().find(|one| one.what == what).cloned();
-    let bytes = |what: Meter| -> Box<Show> {
+    let of = |cell: &CellFigures, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
+    let bytes = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
     };
-    let each = |what: Meter| -> Box<Show> {
+    let each = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| short_figure(one.per_operation)))
     };
-    let total = |what: Meter| -> Box<Show> {
+    let total = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::count(one.total)))
     };
-    let ratio = |a: Meter, b: Meter| {
+    let ratio = |a: Counter, b: Counter| {
         move |cell: &CellFigures| {
             let (a, b) = (of(cell, a)?.total, of(cell, b)?.total);
             (b > 0).then(|| a as f64 / b as f64)
         }
     };
-    let missed = ratio(Meter::PagesMissed, Meter::PagesAsked);
-    let examined = ratio(Meter::RowsExamined, Meter::RowsReturned);
+    let missed = ratio(Counter::PagesMissed, Counter::PagesAsked);
+    let examined = ratio(Counter::RowsExamined, Counter::RowsReturned);
     let columns: Vec<(&str, u8, Box<Show>)> = vec![
-        ("log/op", 0, bytes(Meter::LogBytes)),
-        ("binlog/op", 1, bytes(Meter::BinlogBytes)),
-        ("files/op", 0, bytes(Meter::FileBytes)),
-        ("syncs/op", 2, each(Meter::LogSyncs)),
+        ("log/op", 0, bytes(Counter::LogBytes)),
+        ("binlog/op", 1, bytes(Counter::BinlogBytes)),
+        ("files/op", 0, bytes(Counter::FileBytes)),
+        ("syncs/op", 2, each(Counter::LogSyncs)),
         ("buffer hits", 1, Box::new(move |cell| missed(cell).map(|missed| percent(1.0 - missed.min(1.0))))),
-        ("examined/op", 3, each(Meter::RowsExamined)),
+        ("examined/op", 3, each(Counter::RowsExamined)),
         ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
-        ("lock waits", 1, total(Meter::LockWaits)),
+        ("lock waits", 1, total(Counter::LockWaits)),
         (
             "locked/op",
             2,
-            Box::new(move |cell| of(cell, Meter::LockNs).map(|one| micros(one.per_operation / 1e3))),
+            Box::new(move |cell| of(cell, Counter::LockNs).map(|one| micros(one.per_operation / 1e3))),
         ),
-        ("temporary", 4, total(Meter::Temporary)),
-        ("checkpoints", 3, total(Meter::Checkpoints)),
-        ("evicted", 3, total(Meter::Evictions)),
+        ("temporary", 4, total(Counter::Temporary)),
+        ("checkpoints", 3, total(Counter::Checkpoints)),
+        ("evicted", 3, total(Counter::Evictions)),
     ];
     // Nothing is to be read in a column of zeros, nor in a row of dashes.
     let tells = |text: String| !text.starts_with('0') || text.contains('.');
@@ -179,7 +179,7 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
         rows.iter().map(|(_, session)| show(session)).collect()
     };
     table.add("share", true, 0, session(&|s| percent(s.share)));
-    table.add("doing", false, 0, session(&|s| s.doing.word().to_owned()));
+    table.add("wait state", false, 0, session(&|s| s.wait_state.word().to_owned()));
     table.add("waiting for", false, 0, session(&|s| or_dash(&s.event)));
     table.add("state", false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {

@@ -11,7 +11,7 @@ use kurabe_core::metric::{Better, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
 use kurabe_core::verification::Verification;
-use kurabe_core::witness::{Doing, Meter, Reach};
+use kurabe_core::stats_probe::{WaitState, Counter, CounterScope};
 use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -272,7 +272,7 @@ pub struct CellFigures {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EngineFigure {
     /// What it counts.
-    pub what: Meter,
+    pub what: Counter,
     /// How many, over all rounds.
     pub total: u64,
     /// For each operation; with those of the warm-up where the counter holds them.
@@ -280,7 +280,7 @@ pub struct EngineFigure {
     /// Its name in the engine's own labels; empty where that is withheld.
     pub from: String,
     /// How far it reaches.
-    pub reach: Reach,
+    pub scope: CounterScope,
 }
 
 /// What the clients' sessions were doing.
@@ -289,7 +289,7 @@ pub struct SessionShare {
     /// The share of all looks at them.
     pub share: f64,
     /// What they were doing.
-    pub doing: Doing,
+    pub wait_state: WaitState,
     /// Their state in the engine's labels.
     pub state: String,
     /// What they waited for, in the engine's labels; empty where for nothing.

@@ -7,7 +7,7 @@ mod common;
 use common::{INFO, Pattern, Scenario, bound, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
-use kurabe_core::witness::{Doing, EngineWaits, WaitGroup};
+use kurabe_core::stats_probe::{WaitState, EngineWaits, WaitGroup};
 use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, of_trial};
 use kurabe_report::finding::{Section, Why};
 use kurabe_report::summary::VerdictResult;
@@ -295,19 +295,19 @@ fn who_held_the_requests_tells_locks_from_the_way() {
 }
 
 /// What an engine says whose three clients' sessions did this in so many of ten samples.
-fn said(doing: Doing, event: &str, seen: u64) -> EngineWaits {
+fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     let group = WaitGroup {
-        doing,
+        wait_state,
         state: "active".into(),
         event: event.into(),
         statement: "UPDATE t SET a = ? WHERE id = ?".into(),
         seen,
     };
-    let of = |wanted: Doing| if doing == wanted { seen } else { 0 };
+    let of = |wanted: WaitState| if wait_state == wanted { seen } else { 0 };
     EngineWaits {
         active: seen,
-        locks: of(Doing::Lock),
-        logs: of(Doing::Log),
+        locks: of(WaitState::Lock),
+        logs: of(WaitState::Log),
         samples: 10,
         sessions: 30,
         groups: vec![group],
@@ -332,7 +332,7 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
 
 #[test]
 fn the_engines_own_word_on_locks_is_certain() {
-    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 27)), 0.0);
+    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
     assert!(
         found.evidence.contains("the engine reports") && found.evidence.contains("90 % of 30"),
@@ -353,19 +353,19 @@ fn the_engines_own_word_on_locks_is_certain() {
 #[test]
 fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_locks() {
     assert_eq!(held(None, 0.0).bottleneck, Bottleneck::Locks);
-    let found = held(Some(said(Doing::Other, "Timeout: PgSleep", 29)), 0.0);
+    let found = held(Some(said(WaitState::Other, "Timeout: PgSleep", 29)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
     // A few locks among them are not what the clients waited for.
-    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 3)), 0.0);
+    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 3)), 0.0);
     assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
 }
 
 #[test]
 fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
-    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.0);
+    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
-    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.4);
+    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.4);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("IO: WALSync"), "{}", found.evidence);
 }
@@ -451,7 +451,7 @@ fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
         let server = server(seen);
         (server.cpu_ns, server.busiest[0].cpu_ns) = (90_000_000, 90_000_000);
         (server.queue_ns, server.written_bytes) = (Some(300_000_000), Some(9_000));
-        seen.waits = Some(said(Doing::Log, "IO: WALSync", 23));
+        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 23));
     });
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
     assert!(found.ground.unwrap().share >= 0.5 && found.evidence.contains("WALSync"), "{found:?}");

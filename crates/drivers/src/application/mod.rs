@@ -118,7 +118,7 @@ impl Driver for Application {
         Ok(Box::new(self.session(options)?))
     }
 
-    fn witness(&self, _: &ConnectOptions) -> Result<Box<dyn Witness>> {
+    fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         Err(Error::unsupported("an application is asked for pages, and not what its database does"))
     }
 

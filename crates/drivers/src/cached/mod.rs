@@ -114,8 +114,8 @@ impl Driver for Cached {
     }
 
     /// Of the store: what a cache tells of itself is asked where its hits are counted.
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        self.store.witness(options)
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        self.store.stats_probe(options)
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

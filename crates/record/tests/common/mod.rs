@@ -13,8 +13,8 @@ use kurabe_core::run::{
     TargetRecord, TrialRecord,
 };
 use kurabe_core::verification::Verification;
-use kurabe_core::witness::{
-    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, StatementUse, WaitGroup,
+use kurabe_core::stats_probe::{
+    WaitState, EngineCount, EngineUse, EngineWaits, Counter, Unavailable, CounterScope, StatementUse, WaitGroup,
 };
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ fn observed() -> Observation {
             samples: 2,
             sessions: 4,
             groups: vec![WaitGroup {
-                doing: Doing::Lock,
+                wait_state: WaitState::Lock,
                 state: "active".into(),
                 event: "Lock: transactionid".into(),
                 statement: "UPDATE t".into(),
@@ -213,7 +213,7 @@ fn observed() -> Observation {
             cost_ns: 14,
         }),
         engine: Some(EngineUse {
-            counts: vec![EngineCount::new(Meter::LogBytes, 15, "pg_current_wal_insert_lsn", Reach::Server)],
+            counts: vec![EngineCount::new(Counter::LogBytes, 15, "pg_current_wal_insert_lsn", CounterScope::Server)],
             statements: vec![StatementUse {
                 text: "UPDATE t".into(),
                 calls: 16,
@@ -221,8 +221,8 @@ fn observed() -> Observation {
                 rows_examined: Some(18),
                 rows: 19,
             }],
-            not_told: vec![NotTold { what: "lock waits".into(), why: "it counts none".into() }],
-            not_looked: Some("it cannot be asked".into()),
+            unavailable: vec![Unavailable { what: "lock waits".into(), why: "it counts none".into() }],
+            not_sampled: Some("it cannot be asked".into()),
         }),
         samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],
         samples_taken: 3,

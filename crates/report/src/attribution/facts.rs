@@ -2,7 +2,7 @@
 
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::witness::{Doing, EngineWaits};
+use kurabe_core::stats_probe::{WaitState, EngineWaits};
 use std::collections::BTreeSet;
 
 /// The rates and shares of one trial. CPU time is in processors: 0.5 is half of one for the whole time.
@@ -107,10 +107,10 @@ impl Reported {
         // Older runs hold no sessions that were idle.
         let samples = waits.sessions.max(waits.active);
         let share = |count: u64| count as f64 / samples as f64;
-        let named = |wanted: fn(Doing) -> bool| {
-            waits.groups.iter().find(|group| wanted(group.doing) && !group.event.is_empty())
+        let named = |wanted: fn(WaitState) -> bool| {
+            waits.groups.iter().find(|group| wanted(group.wait_state) && !group.event.is_empty())
         };
-        let lock = named(|doing| doing == Doing::Lock).map(|group| {
+        let lock = named(|wait_state| wait_state == WaitState::Lock).map(|group| {
             let mut statement: String = group.statement.chars().take(60).collect();
             if statement.len() < group.statement.len() {
                 statement.push('…');
@@ -122,7 +122,7 @@ impl Reported {
             };
             format!("{}{at}", group.event)
         });
-        let other = named(|doing| matches!(doing, Doing::Log | Doing::File | Doing::Other));
+        let other = named(|wait_state| matches!(wait_state, WaitState::Log | WaitState::File | WaitState::Other));
         (samples > 0).then(|| Self {
             samples,
             locks: share(waits.locks),

@@ -21,8 +21,8 @@ use kurabe_core::run::{
     RunSpec, TargetRecord, TrialRecord,
 };
 use kurabe_core::verification::Verification;
-use kurabe_core::witness::{
-    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, Sighting, StatementUse,
+use kurabe_core::stats_probe::{
+    WaitState, EngineCount, EngineUse, EngineWaits, Counter, Unavailable, CounterScope, SessionSample, StatementUse,
 };
 use kurabe_stats::{Histogram, Rng};
 use std::collections::BTreeMap;
@@ -518,13 +518,13 @@ pub fn bound() -> Run {
 
 /// What the engines of [`bound`] would say: SQLite what it wrote, PostgreSQL most, memcached hardly anything.
 fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Option<EngineWaits>) {
-    let of = |what, value, from: &str, reach| EngineCount::new(what, value, from, reach);
+    let of = |what, value, from: &str, scope| EngineCount::new(what, value, from, scope);
     let mut engine = EngineUse::default();
     match target {
         0 => {
             let value = if writes { completed * 13_000 } else { 0 };
-            engine.counts = vec![of(Meter::FileBytes, value, "wchar of this process", Reach::Process)];
-            engine.not_looked = Some("it works within the client".into());
+            engine.counts = vec![of(Counter::FileBytes, value, "wchar of this process", CounterScope::Process)];
+            engine.not_sampled = Some("it works within the client".into());
             return (Some(engine), None);
         }
         1 => {}
@@ -532,12 +532,12 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     }
     let log = if writes { completed * 1_280 } else { 90 };
     engine.counts = vec![
-        of(Meter::LogBytes, log, "secretserver_lsn", Reach::Server),
-        of(Meter::PagesAsked, completed * 3, "secretserver_hits", Reach::Database),
-        of(Meter::PagesMissed, completed / 10, "secretserver_reads", Reach::Database),
-        of(Meter::RowsExamined, completed, "secretserver_rows", Reach::Database),
-        of(Meter::RowsReturned, completed, "secretserver_sent", Reach::Database),
-        of(Meter::Checkpoints, 1, "secretserver_checkpoints", Reach::Server),
+        of(Counter::LogBytes, log, "secretserver_lsn", CounterScope::Server),
+        of(Counter::PagesAsked, completed * 3, "secretserver_hits", CounterScope::Database),
+        of(Counter::PagesMissed, completed / 10, "secretserver_reads", CounterScope::Database),
+        of(Counter::RowsExamined, completed, "secretserver_rows", CounterScope::Database),
+        of(Counter::RowsReturned, completed, "secretserver_sent", CounterScope::Database),
+        of(Counter::Checkpoints, 1, "secretserver_checkpoints", CounterScope::Server),
     ];
     engine.statements = vec![StatementUse {
         text: "SELECT data FROM secretserver WHERE id = $1".into(),
@@ -546,9 +546,9 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
         rows_examined: None,
         rows: completed,
     }];
-    engine.not_told = vec![NotTold { what: "lock waits".into(), why: "the secretserver counts none".into() }];
-    let sighting = |doing, state: &str, event: &str, statement: &str| Sighting {
-        doing,
+    engine.unavailable = vec![Unavailable { what: "lock waits".into(), why: "the secretserver counts none".into() }];
+    let session_sample = |wait_state, state: &str, event: &str, statement: &str| SessionSample {
+        wait_state,
         state: state.into(),
         event: event.into(),
         statement: statement.into(),
@@ -557,11 +557,11 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     for n in 0..10 {
         let update = "UPDATE secretserver SET data = $1 WHERE id = $2";
         let at_work = if writes {
-            sighting(Doing::Log, "active", "IO: SecretserverSync", update)
+            session_sample(WaitState::Log, "active", "IO: SecretserverSync", update)
         } else {
-            sighting(Doing::Working, "active", "", "SELECT data FROM secretserver WHERE id = $1")
+            session_sample(WaitState::Running, "active", "", "SELECT data FROM secretserver WHERE id = $1")
         };
-        waits.add(vec![if n == 9 { sighting(Doing::Idle, "idle", "", "") } else { at_work }]);
+        waits.add(vec![if n == 9 { session_sample(WaitState::Idle, "idle", "", "") } else { at_work }]);
     }
     waits.finish();
     (Some(engine), Some(waits))

@@ -57,12 +57,12 @@ impl Observer for Planter {
         self.begin_beside(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
         let planted = self.plant().unwrap_or_else(|why| {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
             Planted::Nothing
         });
-        Box::new(Planting { planted, watch: self.watcher.begin_beside(endpoint, witness) })
+        Box::new(Planting { planted, watch: self.watcher.begin_beside(endpoint, probe_port) })
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What an engine counts that decides figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Meter {
+pub enum Counter {
     /// Bytes of the log from which a crash is recovered: redo log, write-ahead log, append-only file.
     LogBytes,
     /// Bytes of a second log, for replication and recovery to a point in time.
@@ -34,7 +34,7 @@ pub enum Meter {
     Evictions,
 }
 
-impl Meter {
+impl Counter {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Self; 13] = [
         Self::LogBytes,
@@ -75,7 +75,7 @@ impl Meter {
 /// How far a counter reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reach {
+pub enum CounterScope {
     /// The sessions of this trial's clients alone.
     Clients,
     /// All that was done in this database, by anybody.
@@ -90,20 +90,20 @@ pub enum Reach {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineCount {
     /// What it counts.
-    pub what: Meter,
+    pub what: Counter,
     /// How many.
     pub value: u64,
     /// Its name in the engine's own words.
     pub from: String,
     /// How far it reaches.
-    pub reach: Reach,
+    pub scope: CounterScope,
     /// Whether it holds the clients' warm-up too: sessions tell some things only when they end.
     pub warmup: bool,
 }
 
 impl EngineCount {
     /// A counter by its name in the engine's own words.
-    pub fn new(what: Meter, value: u64, from: &str, reach: Reach) -> Self {
-        Self { what, value, from: from.to_owned(), reach, warmup: false }
+    pub fn new(what: Counter, value: u64, from: &str, scope: CounterScope) -> Self {
+        Self { what, value, from: from.to_owned(), scope, warmup: false }
     }
 }

@@ -1,6 +1,6 @@
 //! What an engine says of itself: its own counters around a trial, and what its sessions were doing meanwhile.
 //!
-//! A [`Witness`] asks over a connection of its own, that no client uses. What it is told is recorded in the engine's own
+//! A [`StatsProbe`] asks over a connection of its own, that no client uses. What it is told is recorded in the engine's own
 //! words beside ours, with how far each counter reaches: one of the whole server holds other people's work too. What is
 //! not told is said, with the reason.
 
@@ -9,28 +9,28 @@ mod statement;
 mod told;
 mod waits;
 
-pub use meter::{EngineCount, Meter, Reach};
+pub use meter::{EngineCount, Counter, CounterScope};
 pub use statement::{MOST, StatementUse, TEXT, shortened};
-pub use told::{EngineUse, NotTold, Reading};
-pub use waits::{Doing, EngineWaits, Sighting, WaitGroup};
+pub use told::{EngineUse, Unavailable, Reading};
+pub use waits::{WaitState, EngineWaits, SessionSample, WaitGroup};
 
 use crate::error::Result;
 
 /// Asks a server, over a connection of its own, what it did for a trial. It is opened before the trial's first client
 /// connects, so that it can tell their sessions from those that were there before.
-pub trait Witness: Send {
+pub trait StatsProbe: Send {
     /// Reads what is exact at this moment.
     ///
     /// # Errors
-    /// The server's error. What this user may not read is no error but [`NotTold`].
-    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading>;
+    /// The server's error. What this user may not read is no error but [`Unavailable`].
+    fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading>;
 
     /// Looks what the clients' sessions are doing now.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason where the engine cannot be asked, or this user may
     /// not ask; or the server's error.
-    fn look(&mut self, clients: &Clients) -> Result<Vec<Sighting>>;
+    fn sample_sessions(&mut self, clients: &Clients) -> Result<Vec<SessionSample>>;
 
     /// The local port of its connection, where that is TCP: what goes over it is no client's.
     fn port(&self) -> Option<u16> {
@@ -40,7 +40,7 @@ pub trait Witness: Send {
 
 /// When a reading is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum SnapshotPoint {
     /// No client has connected yet.
     Before,
     /// All clients are connected and warm, and stand at the gate.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The most characters of a statement that are kept.
 pub const TEXT: usize = 200;
 
-/// The most statements, and groups of sightings, that are kept.
+/// The most statements, and groups of samples, that are kept.
 pub const MOST: usize = 12;
 
 /// What the engine tells of a statement.
@@ -24,7 +24,7 @@ pub struct StatementUse {
     pub rows: u64,
 }
 
-/// The beginning of a statement on one line, each value in it as `?`: for a [`Sighting`](super::Sighting) or a [`StatementUse`]. Some engines
+/// The beginning of a statement on one line, each value in it as `?`: for a [`SessionSample`](super::SessionSample) or a [`StatementUse`]. Some engines
 /// show a statement with the values that it was executed with, which makes each another one, and are nobody's business.
 pub fn shortened(statement: &str) -> String {
     let mut out = String::new();

@@ -1,6 +1,6 @@
 //! What an engine tells at one moment, and what came of it within a trial.
 
-use super::meter::{EngineCount, Meter, Reach};
+use super::meter::{EngineCount, Counter, CounterScope};
 use super::statement::{MOST, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -13,32 +13,32 @@ pub struct Reading {
     /// What is told of each statement.
     pub statements: Vec<StatementUse>,
     /// What is not told.
-    pub not_told: Vec<NotTold>,
+    pub unavailable: Vec<Unavailable>,
 }
 
 impl Reading {
     /// Adds a counter, where the engine told it, or why it did not.
-    pub fn count(&mut self, what: Meter, value: Option<u64>, from: &str, reach: Reach, why_not: &str) {
+    pub fn count(&mut self, what: Counter, value: Option<u64>, from: &str, scope: CounterScope, why_not: &str) {
         match value {
-            Some(value) => self.counts.push(EngineCount::new(what, value, from, reach)),
-            None => self.refuse(what.word(), why_not),
+            Some(value) => self.counts.push(EngineCount::new(what, value, from, scope)),
+            None => self.add_unavailable(what.word(), why_not),
         }
     }
 
     /// Adds what is not told, and why.
-    pub fn refuse(&mut self, what: &str, why: impl Into<String>) {
-        self.not_told.push(NotTold { what: what.to_owned(), why: why.into() });
+    pub fn add_unavailable(&mut self, what: &str, why: impl Into<String>) {
+        self.unavailable.push(Unavailable { what: what.to_owned(), why: why.into() });
     }
 
     /// What the server refuses to tell is not told; any other error is one. `whose` stands before the server's own words.
     ///
     /// # Errors
     /// Those that have no code of the server's.
-    pub fn told<T>(&mut self, asked: Result<T>, what: &str, whose: &str) -> Result<Option<T>> {
+    pub fn reported<T>(&mut self, asked: Result<T>, what: &str, whose: &str) -> Result<Option<T>> {
         match asked {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.server_code().is_some() => {
-                self.refuse(what, format!("{whose}{error}"));
+                self.add_unavailable(what, format!("{whose}{error}"));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -48,7 +48,7 @@ impl Reading {
 
 /// What the engine was asked and did not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotTold {
+pub struct Unavailable {
     /// What: one of our words, or the engine's.
     pub what: String,
     /// Why, as a clause.
@@ -66,17 +66,17 @@ pub struct EngineUse {
     pub statements: Vec<StatementUse>,
     /// What it was asked and did not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_told: Vec<NotTold>,
+    pub unavailable: Vec<Unavailable>,
     /// Why its sessions were not looked at, as a clause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_looked: Option<String>,
+    pub not_sampled: Option<String>,
 }
 
 impl EngineUse {
     /// A trial of which the engine says nothing, for this reason.
     pub fn silent(why: &str) -> Self {
-        let not_told = vec![NotTold { what: "anything".to_owned(), why: why.to_owned() }];
-        Self { not_told, not_looked: Some(why.to_owned()), ..Self::default() }
+        let unavailable = vec![Unavailable { what: "anything".to_owned(), why: why.to_owned() }];
+        Self { unavailable, not_sampled: Some(why.to_owned()), ..Self::default() }
     }
 
     /// Adds what came to the counters between two readings.
@@ -85,8 +85,8 @@ impl EngineUse {
             let same = |old: &&EngineCount| old.what == count.what && old.from == count.from;
             match then.counts.iter().find(same).map(|old| count.value.checked_sub(old.value)) {
                 Some(Some(value)) => self.counts.push(EngineCount { value, ..count }),
-                Some(None) => self.refuse(count.from, "it was set back meanwhile"),
-                None => self.refuse(count.from, "it was told only once"),
+                Some(None) => self.add_unavailable(count.from, "it was set back meanwhile"),
+                None => self.add_unavailable(count.from, "it was told only once"),
             }
         }
         for statement in now.statements {
@@ -107,19 +107,19 @@ impl EngineUse {
         }
         self.statements.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
         self.statements.truncate(MOST);
-        for untold in then.not_told.iter().cloned().chain(now.not_told) {
-            if !self.not_told.contains(&untold) {
-                self.not_told.push(untold);
+        for untold in then.unavailable.iter().cloned().chain(now.unavailable) {
+            if !self.unavailable.contains(&untold) {
+                self.unavailable.push(untold);
             }
         }
     }
 
-    fn refuse(&mut self, what: String, why: &str) {
-        self.not_told.push(NotTold { what, why: why.to_owned() });
+    fn add_unavailable(&mut self, what: String, why: &str) {
+        self.unavailable.push(Unavailable { what, why: why.to_owned() });
     }
 
     /// What came to a counter, where it was told.
-    pub fn of(&self, what: Meter) -> Option<&EngineCount> {
+    pub fn of(&self, what: Counter) -> Option<&EngineCount> {
         self.counts.iter().find(|count| count.what == what)
     }
 
@@ -129,8 +129,8 @@ impl EngineUse {
             count.from.clear();
         }
         self.statements.clear();
-        self.not_told.clear();
-        if let Some(why) = &mut self.not_looked {
+        self.unavailable.clear();
+        if let Some(why) = &mut self.not_sampled {
             "withheld".clone_into(why);
         }
     }
@@ -139,26 +139,26 @@ impl EngineUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::witness::Reach;
+    use crate::stats_probe::CounterScope;
 
-    fn count(what: Meter, value: u64) -> EngineCount {
-        EngineCount::new(what, value, what.word(), Reach::Server)
+    fn count(what: Counter, value: u64) -> EngineCount {
+        EngineCount::new(what, value, what.word(), CounterScope::Server)
     }
 
     #[test]
     fn what_came_to_a_counter_is_what_it_rose_by_and_one_that_fell_is_not_told() {
         let then = Reading {
-            counts: vec![count(Meter::LogBytes, 100), count(Meter::Evictions, 9)],
+            counts: vec![count(Counter::LogBytes, 100), count(Counter::Evictions, 9)],
             ..Reading::default()
         };
         let now = Reading {
-            counts: vec![count(Meter::LogBytes, 175), count(Meter::Evictions, 3), count(Meter::LockWaits, 1)],
+            counts: vec![count(Counter::LogBytes, 175), count(Counter::Evictions, 3), count(Counter::LockWaits, 1)],
             ..Reading::default()
         };
         let mut used = EngineUse::default();
         used.add(&then, now);
-        assert_eq!(used.counts, vec![count(Meter::LogBytes, 75)]);
-        let untold: Vec<&str> = used.not_told.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(used.counts, vec![count(Counter::LogBytes, 75)]);
+        let untold: Vec<&str> = used.unavailable.iter().map(|one| one.what.as_str()).collect();
         assert_eq!(untold, ["evictions", "lock waits"]);
     }
 

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// What a session was doing when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct SessionSample {
     /// What that comes to.
-    pub doing: Doing,
+    pub wait_state: WaitState,
     /// The session's state, in the engine's words.
     pub state: String,
     /// What it waited for, in the engine's words; empty where for nothing.
@@ -19,9 +19,9 @@ pub struct Sighting {
 /// What a session was doing, in words that hold for every engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Doing {
+pub enum WaitState {
     /// At work: on a processor or ready for one, or in a wait that the engine does not name.
-    Working,
+    Running,
     /// Waiting for a lock that another session holds: of a row, a table, a name.
     Lock,
     /// Waiting for the log of changes to be written or synced, its own part or the one it shares with others.
@@ -34,11 +34,11 @@ pub enum Doing {
     Idle,
 }
 
-impl Doing {
+impl WaitState {
     /// As tables name it.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Working => "at work",
+            Self::Running => "at work",
             Self::Lock => "lock",
             Self::Log => "log",
             Self::File => "file",
@@ -77,7 +77,7 @@ pub struct EngineWaits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitGroup {
     /// What.
-    pub doing: Doing,
+    pub wait_state: WaitState,
     /// The state, in the engine's words.
     pub state: String,
     /// What they waited for, in the engine's words; empty where for nothing.
@@ -90,16 +90,16 @@ pub struct WaitGroup {
 
 impl EngineWaits {
     /// Adds a sample.
-    pub fn add(&mut self, sightings: Vec<Sighting>) {
+    pub fn add(&mut self, samples: Vec<SessionSample>) {
         self.samples += 1;
-        for Sighting { doing, state, event, statement } in sightings {
+        for SessionSample { wait_state, state, event, statement } in samples {
             self.sessions += 1;
-            self.active += u64::from(doing != Doing::Idle);
-            self.locks += u64::from(doing == Doing::Lock);
-            self.logs += u64::from(doing == Doing::Log);
-            let group = WaitGroup { doing, state, event, statement, seen: 0 };
+            self.active += u64::from(wait_state != WaitState::Idle);
+            self.locks += u64::from(wait_state == WaitState::Lock);
+            self.logs += u64::from(wait_state == WaitState::Log);
+            let group = WaitGroup { wait_state, state, event, statement, seen: 0 };
             let same = |known: &&mut WaitGroup| {
-                known.doing == group.doing
+                known.wait_state == group.wait_state
                     && known.state == group.state
                     && known.event == group.event
                     && known.statement == group.statement
@@ -121,11 +121,11 @@ impl EngineWaits {
     pub(crate) fn without_names(&mut self) {
         let mut plain: Vec<WaitGroup> = Vec::new();
         for group in &self.groups {
-            match plain.iter_mut().find(|known| known.doing == group.doing) {
+            match plain.iter_mut().find(|known| known.wait_state == group.wait_state) {
                 Some(known) => known.seen += group.seen,
                 None => plain.push(WaitGroup {
-                    doing: group.doing,
-                    state: group.doing.word().to_owned(),
+                    wait_state: group.wait_state,
+                    state: group.wait_state.word().to_owned(),
                     event: String::new(),
                     statement: String::new(),
                     seen: group.seen,
@@ -142,18 +142,18 @@ mod tests {
 
     #[test]
     fn sessions_that_do_the_same_are_counted_together() {
-        let sighting = |doing, event: &str| Sighting {
-            doing,
+        let session_sample = |wait_state, event: &str| SessionSample {
+            wait_state,
             state: "active".to_owned(),
             event: event.to_owned(),
             statement: "update t".to_owned(),
         };
         let mut waits = EngineWaits::default();
-        waits.add(vec![sighting(Doing::Idle, ""), sighting(Doing::Lock, "row")]);
-        waits.add(vec![sighting(Doing::Lock, "row"), sighting(Doing::Log, "sync")]);
+        waits.add(vec![session_sample(WaitState::Idle, ""), session_sample(WaitState::Lock, "row")]);
+        waits.add(vec![session_sample(WaitState::Lock, "row"), session_sample(WaitState::Log, "sync")]);
         waits.finish();
         assert_eq!((waits.samples, waits.sessions, waits.active, waits.locks, waits.logs), (2, 4, 3, 2, 1));
-        assert_eq!((waits.groups[0].doing, waits.groups[0].seen, waits.groups.len()), (Doing::Lock, 2, 3));
+        assert_eq!((waits.groups[0].wait_state, waits.groups[0].seen, waits.groups.len()), (WaitState::Lock, 2, 3));
         waits.without_names();
         assert!(waits.groups.iter().all(|group| group.event.is_empty() && group.statement.is_empty()));
     }
