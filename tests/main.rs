@@ -9,7 +9,7 @@ mod hangs;
 mod hostile_text;
 mod interleave;
 mod lies;
-mod observatory;
+mod agent;
 mod observed;
 mod packets;
 mod program;

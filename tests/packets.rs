@@ -8,14 +8,14 @@ mod capture;
 use crate::servers::common::{SERVERS, skip, tell};
 use crate::support::Answer;
 use capture::{Capture, Traffic};
-use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
+use kurabe_core::observation::{Endpoint, Observation, Observer, MonitorGuard, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -58,33 +58,33 @@ fn text(trial: u64, which: usize) -> String {
     format!("trial {trial}: {}", MARKS[which])
 }
 
-/// The watcher of every run, with marks around its readings.
+/// The monitor of every run, with marks around its readings.
 struct Marking {
-    watcher: Watcher,
+    monitor: Monitor,
     marker: Arc<Marker>,
 }
 
 impl Observer for Marking {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
         std::thread::sleep(PUT_OFF);
         self.marker.trial.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.marker.mark(0);
-        let watch = self.watcher.begin(endpoint);
+        let guard = self.monitor.begin(endpoint);
         self.marker.mark(1);
-        Box::new(Marked { watch, marker: Arc::clone(&self.marker) })
+        Box::new(Marked { guard, marker: Arc::clone(&self.marker) })
     }
 }
 
 struct Marked {
-    watch: Box<dyn Watch>,
+    guard: Box<dyn MonitorGuard>,
     marker: Arc<Marker>,
 }
 
-impl Watch for Marked {
+impl MonitorGuard for Marked {
     fn end(self: Box<Self>) -> Observation {
         std::thread::sleep(PUT_OFF);
         self.marker.mark(2);
-        let observation = self.watch.end();
+        let observation = self.guard.end();
         self.marker.mark(3);
         observation
     }
@@ -113,7 +113,7 @@ fn trials(
     };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     assert_eq!(plan.cells[0].record.unavailable, None, "{url}");
-    let observer = Marking { watcher: Watcher::new(), marker: Arc::clone(marker) };
+    let observer = Marking { monitor: Monitor::new(), marker: Arc::clone(marker) };
     let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "packets", &targets) };
     let seen = |trial: TrialRecord| match trial.outcome {
         Outcome::Measured(measured) => measured.observed.unwrap().wire.unwrap(),

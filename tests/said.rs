@@ -6,7 +6,7 @@ use crate::support::{Answer, Place, with};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::Dataset;
-use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
+use kurabe_core::observation::{Endpoint, Observation, Observer, MonitorGuard};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
@@ -16,7 +16,7 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_report::attribution::Bottleneck;
 use kurabe_testbed::{Server, testing};
 use std::collections::BTreeMap;
@@ -30,32 +30,32 @@ type Hand = dyn Fn() -> u64 + Send + Sync;
 
 /// Reads a counter by hand, within the moments at which the tool reads it itself.
 struct ByHand {
-    watcher: Watcher,
+    monitor: Monitor,
     hand: Arc<Hand>,
     read: Arc<Mutex<Vec<u64>>>,
 }
 
 struct Reading {
-    watch: Box<dyn Watch>,
+    guard: Box<dyn MonitorGuard>,
     hand: Arc<Hand>,
     read: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Observer for ByHand {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
-        self.begin_beside(endpoint, None)
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
+        self.begin_excluding(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
+    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         self.read.lock().unwrap().push((self.hand)());
-        let watch = self.watcher.begin_beside(endpoint, probe_port);
-        Box::new(Reading { watch, hand: Arc::clone(&self.hand), read: Arc::clone(&self.read) })
+        let guard = self.monitor.begin_excluding(endpoint, probe_port);
+        Box::new(Reading { guard, hand: Arc::clone(&self.hand), read: Arc::clone(&self.read) })
     }
 }
 
-impl Watch for Reading {
+impl MonitorGuard for Reading {
     fn end(self: Box<Self>) -> Observation {
-        let seen = self.watch.end();
+        let seen = self.guard.end();
         self.read.lock().unwrap().push((self.hand)());
         seen
     }
@@ -87,7 +87,7 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     plan.allow_rewrites();
     plan.retain(|cell| !cell.repeat);
     let read = Arc::new(Mutex::new(Vec::new()));
-    let observer = ByHand { watcher: Watcher::new(), hand, read: Arc::clone(&read) };
+    let observer = ByHand { monitor: Monitor::new(), hand, read: Arc::clone(&read) };
     let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "said", &targets) };
     let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };

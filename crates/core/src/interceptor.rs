@@ -1,7 +1,8 @@
-//! A driver around another: everything passes through, but for what a [`Interceptor`] does otherwise.
+//! A driver wrapped around another driver. Every call passes through, except where an [`Interceptor`] changes it.
 //!
-//! Causes and differences are planted so (`kurabe truth`), and servers that lie, stall or forget in tests. There is one
-//! such driver, so that a method added to [`Driver`] or [`Session`] is passed on everywhere as soon as it is here.
+//! The self-test (`kurabe truth`) plants known causes and differences this way, and tests build servers that lie,
+//! stall or lose data. There is only one such wrapper, so that a new method of [`Driver`] or [`Session`] is forwarded
+//! everywhere.
 
 use crate::collection::Collection;
 use crate::driver::{
@@ -16,12 +17,12 @@ use crate::value::{Reply, Value};
 use crate::stats_probe::StatsProbe;
 use std::ops::DerefMut;
 
-/// What is done otherwise on one session. Each method passes on to `inner` unless it is written anew.
+/// Changes what one session does. Each method forwards to `inner` unless it is overridden.
 pub trait Interceptor: Send {
-    /// What is done before each request, whatever it is.
+    /// Runs before each request.
     ///
     /// # Errors
-    /// Any: the request is not made then.
+    /// Any error: the request is not sent.
     fn before_request(&mut self) -> Result<()> {
         Ok(())
     }
@@ -29,7 +30,7 @@ pub trait Interceptor: Send {
     /// As [`Session::prepare`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         inner.prepare(operation)
     }
@@ -37,7 +38,7 @@ pub trait Interceptor: Send {
     /// As [`Session::prepare_literal`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     fn prepare_literal(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         inner.prepare_literal(operation)
     }
@@ -45,7 +46,7 @@ pub trait Interceptor: Send {
     /// As [`Session::execute`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     fn execute(
         &mut self,
         inner: &mut dyn Session,
@@ -59,7 +60,7 @@ pub trait Interceptor: Send {
     /// As [`Session::pipeline`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     fn pipeline(
         &mut self,
         inner: &mut dyn Session,
@@ -73,22 +74,22 @@ pub trait Interceptor: Send {
     /// As [`Session::release`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
         inner.release(prepared)
     }
 
-    /// What is done before the session is closed.
+    /// Runs before the session is closed.
     ///
     /// # Errors
-    /// Any: the session is not closed in order then.
+    /// Any error: the session is not closed properly.
     fn closing(&mut self, inner: &mut dyn Session) -> Result<()> {
         let _ = inner;
         Ok(())
     }
 }
 
-/// A driver whose sessions have a hook each.
+/// A driver that intercepts the calls of its sessions.
 pub struct DriverLayer<F> {
     inner: Box<dyn Driver>,
     interceptor: F,
@@ -99,7 +100,7 @@ where
     F: Fn() -> H + Send + Sync,
     H: Interceptor + 'static,
 {
-    /// Puts a hook, made by `hook`, around each session that `inner` opens.
+    /// Wraps `inner`; `interceptor` makes an interceptor for each session that it opens.
     pub fn new(inner: Box<dyn Driver>, interceptor: F) -> Self {
         Self { inner, interceptor }
     }
@@ -144,15 +145,15 @@ where
     }
 }
 
-/// A session that is held: owned, or lent by somebody who closes it.
+/// A session that is owned, or borrowed from a caller who closes it.
 pub trait SessionHandle: DerefMut<Target = dyn Session> + Send {
-    /// Closes it if it is owned.
+    /// Closes the session if it is owned.
     ///
     /// # Errors
     /// As [`Session::close`].
     fn close(self) -> Result<()>;
 
-    /// Closes it if it is owned, and checks what came.
+    /// Closes the session if it is owned, and checks for unexpected data.
     ///
     /// # Errors
     /// As [`Session::close_checked`].
@@ -179,14 +180,14 @@ impl SessionHandle for &mut (dyn Session + 'static) {
     }
 }
 
-/// A session with a hook around it.
+/// A session whose calls are intercepted.
 pub struct InterceptedSession<S, H> {
     inner: S,
     interceptor: H,
 }
 
 impl<S: SessionHandle, H: Interceptor> InterceptedSession<S, H> {
-    /// Puts a hook around a session.
+    /// Wraps a session.
     pub fn new(inner: S, interceptor: H) -> Self {
         Self { inner, interceptor }
     }

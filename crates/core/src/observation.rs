@@ -25,14 +25,14 @@ pub enum Endpoint {
     Elsewhere(String),
     /// Servers that work together, such as a store and the caches in front of it, or applications and the database behind
     /// them: looked at as one, and those that are a tier each apart too.
-    Together(Vec<Member>),
+    Composite(Vec<Member>),
 }
 
 /// One of several servers that work together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Where it is.
-    pub place: Endpoint,
+    pub endpoint: Endpoint,
     /// The tier that it is; `None` where it is looked at with the others alone.
     pub tier: Option<Tier>,
 }
@@ -65,7 +65,7 @@ impl Endpoint {
                 host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
             Self::Elsewhere(_) => false,
-            Self::Together(members) => members.iter().all(|member| member.place.is_here()),
+            Self::Composite(members) => members.iter().all(|member| member.endpoint.is_here()),
         }
     }
 }
@@ -73,10 +73,10 @@ impl Endpoint {
 /// Watches trials. The engine knows observers only as this.
 pub trait Observer: Send + Sync {
     /// Begins to watch: all clients of the trial are connected and stand at the gate.
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch>;
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard>;
 
     /// The same, where a connection that begins at this local port is ours and no client's.
-    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
+    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let _ = probe_port;
         self.begin(endpoint)
     }
@@ -86,7 +86,7 @@ pub trait Observer: Send + Sync {
     ///
     /// # Errors
     /// That reason.
-    fn holding(&self, endpoint: &Endpoint) -> Result<Holding, String> {
+    fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
         let _ = endpoint;
         Err("nobody looked".to_owned())
     }
@@ -94,7 +94,7 @@ pub trait Observer: Send + Sync {
 
 /// What the processes of a server hold at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holding {
+pub struct MemoryUsage {
     /// Processes.
     pub processes: u64,
     /// Threads of all of them.
@@ -106,7 +106,7 @@ pub struct Holding {
 }
 
 /// One trial under watch.
-pub trait Watch: Send {
+pub trait MonitorGuard: Send {
     /// Ends it: all clients have made their last transaction, and their connections are still open.
     fn end(self: Box<Self>) -> Observation;
 }
@@ -326,7 +326,7 @@ pub struct WireUse {
     pub rtt_us: f64,
     /// How often it could be told, connection by connection and sample by sample, who had the move. Only where both
     /// ends are on this machine.
-    pub told: u64,
+    pub classified: u64,
     /// In how many of these the server had a request and had not answered it.
     pub at_server: u64,
 }

@@ -45,11 +45,11 @@ impl Runner<'_> {
         let run = || -> Result<Ran> {
             sides::keep_to(self.sides.map_or(&[], |sides| &sides.clients))?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
-            let watch = self.observer.map(|observer| observer.begin(&driver.endpoint()));
+            let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
-            let observed = watch.map(kurabe_core::observation::Watch::end);
+            let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
             sessions.into_iter().try_for_each(crate::client::goodbye)?;
             Ok(Ran { done, elapsed, cpu, observed })

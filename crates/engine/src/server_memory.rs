@@ -5,7 +5,7 @@ use kurabe_core::metric::{
     MEMORY, MEMORY_ADDED, MEMORY_EACH, MetricValue, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, THREADS,
     THREADS_ADDED,
 };
-use kurabe_core::observation::{Holding, Observer};
+use kurabe_core::observation::{MemoryUsage, Observer};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::thread;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const SAMPLES: u32 = 50;
 pub(crate) struct MemoryReading<'a> {
     driver: &'a dyn Driver,
     observer: &'a dyn Observer,
-    before: Holding,
+    before: MemoryUsage,
 }
 
 impl<'a> MemoryReading<'a> {
@@ -44,8 +44,8 @@ impl<'a> MemoryReading<'a> {
     }
 }
 
-fn metrics(before: &Holding, after: &Holding, connections: f64) -> Vec<MetricValue> {
-    let more = |of: fn(&Holding) -> u64| of(after) as f64 - of(before) as f64;
+fn metrics(before: &MemoryUsage, after: &MemoryUsage, connections: f64) -> Vec<MetricValue> {
+    let more = |of: fn(&MemoryUsage) -> u64| of(after) as f64 - of(before) as f64;
     let (memory, private) = (more(|h| h.memory_bytes), more(|h| h.private_bytes));
     vec![
         MEMORY.value(after.memory_bytes as f64),
@@ -60,9 +60,9 @@ fn metrics(before: &Holding, after: &Holding, connections: f64) -> Vec<MetricVal
 }
 
 /// What the server holds once it neither begins nor ends anything any more.
-fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<Holding> {
+fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<MemoryUsage> {
     let sample = || {
-        observer.holding(&driver.endpoint()).map_err(|why| {
+        observer.memory_usage(&driver.endpoint()).map_err(|why| {
             Error::new(ErrorKind::Unsupported, format!("the memory of the server cannot be read: {why}"))
         })
     };
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn figures_are_differences_and_may_be_below_nothing() {
-        let before = Holding { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
-        let after = Holding { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
+        let before = MemoryUsage { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
+        let after = MemoryUsage { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
         let found: Vec<(String, f64)> =
             metrics(&before, &after, 10.0).into_iter().map(|metric| (metric.name, metric.value)).collect();
         let expected = [

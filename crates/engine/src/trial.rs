@@ -362,9 +362,9 @@ impl Trial<'_> {
             let port = stats.as_ref().and_then(|stats| stats.port());
             // Clients wait at the gate: an observer that panics must not keep them there.
             let begin = |observer: &dyn Observer| {
-                catch_unwind(AssertUnwindSafe(|| observer.begin_beside(&self.driver.endpoint(), port))).ok()
+                catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port))).ok()
             };
-            let watch = self.observer.filter(|_| !abandon).and_then(begin);
+            let guard = self.observer.filter(|_| !abandon).and_then(begin);
             if let Some(stats) = &mut stats {
                 stats.start_sampling();
             }
@@ -382,7 +382,7 @@ impl Trial<'_> {
             if let Some(stats) = &mut stats {
                 stats.stop_sampling();
             }
-            let observed = watch.and_then(|watch| catch_unwind(AssertUnwindSafe(|| watch.end())).ok());
+            let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
             if let Some(stats) = &mut stats {
                 stats.end();
             }

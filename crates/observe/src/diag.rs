@@ -58,13 +58,13 @@ pub(crate) struct Info {
 
 /// Asks for sockets; keeps its own open between questions.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct NetlinkClient {
     netlink: OwnedFd,
     answer: Vec<u8>,
     sequence: u32,
 }
 
-impl Asker {
+impl NetlinkClient {
     pub fn new() -> io::Result<Self> {
         let netlink = socket_with(
             AddressFamily::NETLINK,
@@ -204,10 +204,10 @@ mod tests {
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(&[1; 700]).unwrap();
         server.read_exact(&mut [0; 700]).unwrap();
-        let mut asker = Asker::new().unwrap();
-        assert_eq!(asker.sockets(LISTEN, port, 0).unwrap().len(), 1);
-        let far = asker.sockets(ESTABLISHED, port, 0).unwrap();
-        let near = asker.sockets(ESTABLISHED, 0, port).unwrap();
+        let mut netlink = NetlinkClient::new().unwrap();
+        assert_eq!(netlink.sockets(LISTEN, port, 0).unwrap().len(), 1);
+        let far = netlink.sockets(ESTABLISHED, port, 0).unwrap();
+        let near = netlink.sockets(ESTABLISHED, 0, port).unwrap();
         assert_eq!((far.len(), near.len()), (1, 1));
         assert_eq!(near[0].local.1, client.local_addr().unwrap().port());
         assert_eq!(near[0].local, far[0].remote);
@@ -221,16 +221,16 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let mut asker = Asker::new().unwrap();
+        let mut netlink = NetlinkClient::new().unwrap();
         let pause = || std::thread::sleep(std::time::Duration::from_millis(40));
         server.write_all(b"answer").unwrap();
         pause();
         client.write_all(b"request").unwrap();
         pause();
-        let held = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        let held = netlink.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
         assert!(held.since_received < held.since_sent, "{held:?}");
         server.write_all(b"answer").unwrap();
-        let free = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        let free = netlink.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
         assert!(free.since_sent < free.since_received, "{free:?}");
     }
 

@@ -1,6 +1,6 @@
 //! From where a server listens to its processes.
 
-use crate::diag::{Asker, LISTEN};
+use crate::diag::{NetlinkClient, LISTEN};
 use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ use std::path::Path;
 /// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
 pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
-        Endpoint::Together(members) => {
+        Endpoint::Composite(members) => {
             let mut found: Vec<Pid> = Vec::new();
             // What is in this process is seen as the client's.
-            for member in members.iter().filter(|member| member.place != Endpoint::InProcess) {
+            for member in members.iter().filter(|member| member.endpoint != Endpoint::InProcess) {
                 // Two of them may be one server, and the first member's processes stay the first.
-                let new = listeners(&member.place)?;
+                let new = listeners(&member.endpoint)?;
                 found.extend(new.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
             }
             return if found.is_empty() { Err("it has no process of its own".to_owned()) } else { Ok(found) };
@@ -62,8 +62,8 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     if addresses.is_empty() {
         return Err(format!("the server runs on another host, {host}"));
     }
-    let sockets = Asker::new()
-        .and_then(|mut asker| asker.sockets(LISTEN, port, 0))
+    let sockets = NetlinkClient::new()
+        .and_then(|mut netlink| netlink.sockets(LISTEN, port, 0))
         .map_err(|error| format!("the kernel does not list its sockets: {error}"))?;
     let inodes: BTreeSet<u64> = sockets
         .iter()

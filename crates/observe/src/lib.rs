@@ -7,32 +7,32 @@
 //!
 //! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
 //! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
-//! - a server on another host: asked of an [`Observatory`] there
+//! - a server on another host: asked of an [`Agent`] there
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which holds each TCP socket's `tcp_info`
 
 mod diag;
 mod find;
 mod group;
-mod holding;
+mod memory;
 mod host;
 mod machine;
 mod process;
 mod remote;
 mod sampler;
 mod tiers;
-mod watch;
+mod monitor;
 mod wire;
 
 pub use machine::{dishonest_sync, disturbances};
-pub use remote::{Asked, Observatory, PORT, Remote, Token};
-pub use watch::Watcher;
+pub use remote::{AgentEvent, Agent, PORT, Remote, Token};
+pub use monitor::Monitor;
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.
 ///
 /// # Errors
 /// Why they were not found, as a clause.
 pub fn processes(endpoint: &kurabe_core::observation::Endpoint) -> Result<Vec<u32>, String> {
-    Ok(process::family(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
+    Ok(process::process_tree(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
 }
 
 /// Nanoseconds of one tick of the counters that the kernel shows in ticks.

@@ -60,7 +60,7 @@ impl Stat {
 }
 
 /// These processes and all that descend from them.
-pub(crate) fn family(roots: &[Pid]) -> Vec<Pid> {
+pub(crate) fn process_tree(roots: &[Pid]) -> Vec<Pid> {
     let mut children: HashMap<u32, Vec<Pid>> = HashMap::new();
     for number in numbers("/proc") {
         if let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) {
@@ -111,9 +111,9 @@ pub(crate) struct Counters {
 impl Counters {
     /// Reads those of a family of processes, whose eldest gives the name. What their children used that have ended is theirs
     /// where all that descend from them are of the family.
-    pub fn of(family: &[Pid], eldest: Option<Pid>, whole: bool) -> Self {
+    pub fn of(members: &[Pid], eldest: Option<Pid>, whole: bool) -> Self {
         let mut counters = Self { bytes: Some(BTreeMap::new()), ..Self::default() };
-        for pid in family {
+        for pid in members {
             let number = pid.number;
             let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) else { continue };
             if Some(*pid) == eldest {
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_is_among_the_busiest_and_all_its_time_is_counted() {
-        let family = [own()];
-        let before = Counters::of(&family, Some(own()), false);
+        let members = [own()];
+        let before = Counters::of(&members, Some(own()), false);
         let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
             let began = std::time::Instant::now();
             while began.elapsed().as_millis() < 200 {
@@ -323,17 +323,17 @@ mod tests {
             let ended = |pid: &Pid| {
                 Stat::read(&format!("/proc/{}/stat", pid.number)).is_some_and(|stat| stat.state == b'Z')
             };
-            Self::until(|| family(&[self.pid]).iter().any(ended));
+            Self::until(|| process_tree(&[self.pid]).iter().any(ended));
         }
 
         fn waits_for_it(&mut self) {
             use std::io::Write as _;
             self.shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-            Self::until(|| family(&[self.pid]).len() == 1);
+            Self::until(|| process_tree(&[self.pid]).len() == 1);
         }
 
         fn counters(&self, whole: bool) -> Counters {
-            let members = if whole { family(&[self.pid]) } else { vec![self.pid] };
+            let members = if whole { process_tree(&[self.pid]) } else { vec![self.pid] };
             Counters::of(&members, Some(self.pid), whole)
         }
     }
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn what_a_child_used_counts_for_its_family_and_only_from_when_it_was_looked_at() {
         let mut parent = Parent::new();
-        Parent::until(|| family(&[parent.pid]).len() == 2);
+        Parent::until(|| process_tree(&[parent.pid]).len() == 2);
         let before = parent.counters(true);
         parent.child_ends();
         let (ended, alone) = (parent.counters(true), parent.counters(false));

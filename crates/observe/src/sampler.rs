@@ -23,7 +23,7 @@ const KEPT: usize = 48;
 
 /// What the samples of a trial say.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Samples {
     pub samples: Vec<Sample>,
     /// How many were taken.
     pub taken: u64,
@@ -39,40 +39,40 @@ pub(crate) struct Seen {
 /// Samples until it is told to end.
 pub(crate) struct Sampler {
     stop: Sender<()>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<Samples>,
 }
 
 impl Sampler {
     /// Begins to look at the threads of these processes; `apart` where they are a server's and not the client itself.
-    pub fn start(family: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
+    pub fn start(members: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-        let tasks: Vec<(u32, u32)> = family
+        let tasks: Vec<(u32, u32)> = members
             .iter()
             .flat_map(|pid| {
                 numbers(&format!("/proc/{}/task", pid.number)).into_iter().map(|tid| (pid.number, tid))
             })
             .collect();
         let (stop, stopped) = channel();
-        let look = Look { tasks, own, apart, wire, seen: Seen::default() };
+        let sampling = SampleLoop { tasks, own, apart, wire, seen: Samples::default() };
         let thread =
-            thread::Builder::new().name("observer".to_owned()).spawn(move || look.until(&stopped)).ok()?;
+            thread::Builder::new().name("sampler".to_owned()).spawn(move || sampling.until(&stopped)).ok()?;
         Some(Self { stop, thread })
     }
 
     /// What was seen.
-    pub fn end(self) -> Seen {
+    pub fn end(self) -> Samples {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
 }
 
-struct Look {
+struct SampleLoop {
     /// Process and thread.
     tasks: Vec<(u32, u32)>,
     own: u32,
     apart: bool,
     wire: Option<Wire>,
-    seen: Seen,
+    seen: Samples,
 }
 
 /// Counters at the sample before.
@@ -83,8 +83,8 @@ struct Before {
     host_ns: u64,
 }
 
-impl Look {
-    fn until(mut self, stop: &Receiver<()>) -> Seen {
+impl SampleLoop {
+    fn until(mut self, stop: &Receiver<()>) -> Samples {
         let began = Instant::now();
         let mut before = Before {
             at: began,
@@ -96,7 +96,7 @@ impl Look {
         let mut cost = thread_cpu();
         while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let at = Instant::now();
-            self.look(began, at, &mut before);
+            self.sample(began, at, &mut before);
             before.at = at;
             let now = thread_cpu();
             pause = pause.mul_f64(LONGER).min(LONGEST).max(Duration::from_nanos(now - cost) * COST);
@@ -107,7 +107,7 @@ impl Look {
         self.seen
     }
 
-    fn look(&mut self, began: Instant, at: Instant, before: &mut Before) {
+    fn sample(&mut self, began: Instant, at: Instant, before: &mut Before) {
         let (ticks, disk, stopped) = self.tasks();
         let (client_ns, host_ns) = (own_cpu(), host::busy_ns());
         let past = at.duration_since(before.at).as_nanos() as f64;
@@ -123,7 +123,7 @@ impl Look {
         };
         (before.client_ns, before.server_ticks, before.host_ns) = (client_ns, ticks, host_ns);
         if let Some(wire) = &mut self.wire {
-            wire.look(sample.at_ms);
+            wire.sample(sample.at_ms);
         }
         let seen = &mut self.seen;
         seen.taken += 1;
@@ -204,16 +204,16 @@ mod tests {
 
     #[test]
     fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
-        let mut look = Look { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Seen::default() };
+        let mut sampling = SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Samples::default() };
         let began = Instant::now();
         let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
         for n in 1..=500 {
             let at = began + Duration::from_millis(n);
-            look.look(began, at, &mut before);
+            sampling.sample(began, at, &mut before);
             before.at = at;
         }
-        assert_eq!(look.seen.taken, 500);
-        assert!(look.seen.samples.len() <= KEPT && look.seen.samples.len() >= KEPT / 2 - 1);
-        assert_eq!(look.seen.samples.last().unwrap().at_ms, 500);
+        assert_eq!(sampling.seen.taken, 500);
+        assert!(sampling.seen.samples.len() <= KEPT && sampling.seen.samples.len() >= KEPT / 2 - 1);
+        assert_eq!(sampling.seen.samples.last().unwrap().at_ms, 500);
     }
 }

@@ -25,8 +25,8 @@ pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
 
 /// Where those of one tier listen.
 fn at(endpoint: &Endpoint, tier: Tier) -> impl Iterator<Item = &Endpoint> + Clone {
-    let members: &[Member] = if let Endpoint::Together(members) = endpoint { members } else { &[] };
-    members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.place)
+    let members: &[Member] = if let Endpoint::Composite(members) = endpoint { members } else { &[] };
+    members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.endpoint)
 }
 
 #[cfg(test)]
@@ -37,8 +37,8 @@ mod tests {
     fn tiers_have_names_and_one_server_has_none() {
         let tcp = |port| Endpoint::Tcp { host: "127.0.0.1".into(), port };
         let together = |members: &[(u16, Option<Tier>)]| {
-            let member = |&(port, tier)| Member { place: tcp(port), tier };
-            Endpoint::Together(members.iter().map(member).collect())
+            let member = |&(port, tier)| Member { endpoint: tcp(port), tier };
+            Endpoint::Composite(members.iter().map(member).collect())
         };
         let (application, database) = (Some(Tier::Application), Some(Tier::Database));
         let two = together(&[(1, application), (2, application), (3, database)]);

@@ -6,7 +6,7 @@
 //! is answered again; where it does not hold, the kernel's times of the last segment each way tell, as far as its clock
 //! can (4 ms or so): a client that sends its next request at once leaves them equal.
 
-use crate::diag::{Asker, ESTABLISHED, Info, Socket};
+use crate::diag::{NetlinkClient, ESTABLISHED, Info, Socket};
 use crate::find::own_sockets;
 use kurabe_core::observation::{Endpoint, WireUse};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::io;
 /// The connections of one trial.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    asker: Asker,
+    netlink: NetlinkClient,
     /// The port that the clients connect to, and the server's own, which is another where a relay stands between.
     near: u16,
     far: u16,
@@ -31,11 +31,11 @@ pub(crate) struct Wire {
 struct End {
     /// Segments with data that came, less those that went, when all was answered.
     answered: i64,
-    looks: u64,
+    samples: u64,
     /// Looks at which a segment more had come than went.
     held: u64,
     /// Looks at which the times told the two apart, and those at which data had come later.
-    told: u64,
+    classified: u64,
     came_later: u64,
 }
 
@@ -47,9 +47,9 @@ impl Wire {
             return None;
         };
         let (begin, ends) = (HashMap::new(), HashMap::new());
-        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
+        let mut wire = Self { netlink: NetlinkClient::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
-        let ends = wire.asker.sockets(ESTABLISHED, wire.far, 0).ok()?;
+        let ends = wire.netlink.sockets(ESTABLISHED, wire.far, 0).ok()?;
         let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
         wire.ends = ends.iter().map(|socket| (socket.remote.1, end(socket))).collect();
         wire.ends.retain(|port, _| Some(*port) != probe_port);
@@ -58,18 +58,18 @@ impl Wire {
 
     fn own(&mut self) -> io::Result<Vec<Socket>> {
         let own = own_sockets();
-        let mut sockets = self.asker.sockets(ESTABLISHED, 0, self.near)?;
+        let mut sockets = self.netlink.sockets(ESTABLISHED, 0, self.near)?;
         sockets.retain(|socket| own.contains(&socket.inode) && Some(socket.local.1) != self.probe_port);
         Ok(sockets)
     }
 
     /// Looks who has the move on each connection. Those on which nothing came in this trial, which began so many
     /// milliseconds ago, are not its clients'.
-    pub fn look(&mut self, elapsed_ms: u64) {
-        let Ok(sockets) = self.asker.sockets(ESTABLISHED, self.far, 0) else { return };
+    pub fn sample(&mut self, elapsed_ms: u64) {
+        let Ok(sockets) = self.netlink.sockets(ESTABLISHED, self.far, 0) else { return };
         for socket in sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
             let Some(end) = self.ends.get_mut(&socket.remote.1) else { continue };
-            end.look(&socket.info);
+            end.sample(&socket.info);
         }
     }
 
@@ -92,10 +92,10 @@ impl Wire {
             used.rtt_us += f64::from(info.least_rtt_us);
         }
         used.rtt_us /= used.connections.max(1) as f64;
-        for socket in self.asker.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
+        for socket in self.netlink.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
             let Some(end) = self.ends.get(&socket.remote.1) else { continue };
-            let (told, held) = end.verdict(&socket.info);
-            used.told += told;
+            let (classified, held) = end.verdict(&socket.info);
+            used.classified += classified;
             used.at_server += held;
         }
         Some(used)
@@ -103,16 +103,16 @@ impl Wire {
 }
 
 impl End {
-    fn look(&mut self, info: &Info) {
-        self.looks += 1;
+    fn sample(&mut self, info: &Info) {
+        self.samples += 1;
         self.held += u64::from(balance(info) > self.answered);
-        self.told += u64::from(info.since_received != info.since_sent);
+        self.classified += u64::from(info.since_received != info.since_sent);
         self.came_later += u64::from(info.since_received < info.since_sent);
     }
 
     /// How many looks told who had the move, and at how many it was the server; `last`: all is answered again.
     fn verdict(&self, last: &Info) -> (u64, u64) {
-        if balance(last) == self.answered { (self.looks, self.held) } else { (self.told, self.came_later) }
+        if balance(last) == self.answered { (self.samples, self.held) } else { (self.classified, self.came_later) }
     }
 }
 
@@ -139,18 +139,18 @@ mod tests {
     fn a_request_is_with_the_server_until_its_answer_goes() {
         let mut end = End { answered: 2, ..End::default() };
         // The clock is too coarse to tell that the next request came after the last answer.
-        end.look(&info(11, 8, 40, 40));
-        end.look(&info(11, 8, 80, 80));
-        end.look(&info(11, 9, 0, 0));
+        end.sample(&info(11, 8, 40, 40));
+        end.sample(&info(11, 8, 80, 80));
+        end.sample(&info(11, 9, 0, 0));
         assert_eq!(end.verdict(&info(12, 10, 0, 0)), (3, 2));
     }
 
     #[test]
     fn where_an_answer_is_many_segments_the_times_tell_as_far_as_they_can() {
         let mut end = End { answered: 0, ..End::default() };
-        end.look(&info(1, 70, 4, 4));
-        end.look(&info(2, 140, 40, 60));
-        end.look(&info(2, 140, 60, 40));
+        end.sample(&info(1, 70, 4, 4));
+        end.sample(&info(2, 140, 40, 60));
+        end.sample(&info(2, 140, 60, 40));
         assert_eq!(end.verdict(&info(3, 210, 0, 0)), (2, 1));
     }
 }

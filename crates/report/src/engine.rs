@@ -118,7 +118,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
             (b > 0).then(|| a as f64 / b as f64)
         }
     };
-    let missed = ratio(Counter::PagesMissed, Counter::PagesAsked);
+    let missed = ratio(Counter::PagesMissed, Counter::PagesRequested);
     let examined = ratio(Counter::RowsExamined, Counter::RowsReturned);
     let columns: Vec<(&str, u8, Box<Show>)> = vec![
         ("log/op", 0, bytes(Counter::LogBytes)),

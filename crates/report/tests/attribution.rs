@@ -283,7 +283,7 @@ fn who_held_the_requests_tells_locks_from_the_way() {
             quiet(seen);
             measured.completed = 100;
             seen.wire =
-                Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server, ..WireUse::default() });
+                Some(WireUse { connections: 1, rtt_us: 30.0, classified: 100, at_server, ..WireUse::default() });
         })
     };
     let found = sleeping(98);
@@ -325,7 +325,7 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
         quiet(seen);
         measured.completed = 100;
         seen.wire =
-            Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server: 98, ..WireUse::default() });
+            Some(WireUse { connections: 1, rtt_us: 30.0, classified: 100, at_server: 98, ..WireUse::default() });
         seen.waits = said;
     })
 }

@@ -13,7 +13,7 @@ pub enum Counter {
     /// Bytes of all files together, logs included.
     FileBytes,
     /// Pages that were asked of the buffer.
-    PagesAsked,
+    PagesRequested,
     /// Of these, those that it had not.
     PagesMissed,
     /// Rows, documents or entries of indexes that were looked at.
@@ -40,7 +40,7 @@ impl Counter {
         Self::LogBytes,
         Self::BinlogBytes,
         Self::FileBytes,
-        Self::PagesAsked,
+        Self::PagesRequested,
         Self::PagesMissed,
         Self::RowsExamined,
         Self::RowsReturned,
@@ -58,7 +58,7 @@ impl Counter {
             Self::LogBytes => "log bytes",
             Self::BinlogBytes => "binary log bytes",
             Self::FileBytes => "file bytes",
-            Self::PagesAsked => "pages asked",
+            Self::PagesRequested => "pages requested",
             Self::PagesMissed => "pages missed",
             Self::RowsExamined => "rows examined",
             Self::RowsReturned => "rows returned",

@@ -1,61 +1,62 @@
-//! What an engine says of itself: its own counters around a trial, and what its sessions were doing meanwhile.
+//! A database server's own statistics: counters before and after a trial, and samples of what its sessions do.
 //!
-//! A [`StatsProbe`] asks over a connection of its own, that no client uses. What it is told is recorded in the engine's own
-//! words beside ours, with how far each counter reaches: one of the whole server holds other people's work too. What is
-//! not told is said, with the reason.
+//! A [`StatsProbe`] queries the server over a connection that no client uses. Results keep the server's own names, beside
+//! Kurabe's. Each counter says its [scope](CounterScope): a counter of the whole server includes other users' work. What
+//! the server does not report is recorded as [`Unavailable`], with the reason.
 
-mod meter;
+mod counter;
+mod reading;
 mod statement;
-mod told;
 mod waits;
 
-pub use meter::{EngineCount, Counter, CounterScope};
+pub use counter::{Counter, CounterScope, EngineCount};
+pub use reading::{EngineUse, Reading, Unavailable};
 pub use statement::{MOST, StatementUse, TEXT, shortened};
-pub use told::{EngineUse, Unavailable, Reading};
-pub use waits::{WaitState, EngineWaits, SessionSample, WaitGroup};
+pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitState};
 
 use crate::error::Result;
 
-/// Asks a server, over a connection of its own, what it did for a trial. It is opened before the trial's first client
-/// connects, so that it can tell their sessions from those that were there before.
+/// Reads a server's statistics over a connection of its own.
+///
+/// It is opened before the first client of the trial connects, so that it can tell the clients' sessions from earlier ones.
 pub trait StatsProbe: Send {
-    /// Reads what is exact at this moment.
+    /// Reads the counters that are exact at this point of the trial.
     ///
     /// # Errors
-    /// The server's error. What this user may not read is no error but [`Unavailable`].
+    /// The server's error. Statistics that this user may not read are not an error but [`Unavailable`].
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading>;
 
-    /// Looks what the clients' sessions are doing now.
+    /// Samples what the clients' sessions do now.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason where the engine cannot be asked, or this user may
-    /// not ask; or the server's error.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the server has no such statistics, or this user
+    /// may not read them; or the server's error.
     fn sample_sessions(&mut self, clients: &Clients) -> Result<Vec<SessionSample>>;
 
-    /// The local port of its connection, where that is TCP: what goes over it is no client's.
+    /// The local TCP port of its connection, if it uses TCP. The traffic of that port is not a client's.
     fn port(&self) -> Option<u16> {
         None
     }
 }
 
-/// When a reading is made.
+/// When a snapshot is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotPoint {
-    /// No client has connected yet.
+    /// Before any client connects.
     Before,
-    /// All clients are connected and warm, and stand at the gate.
+    /// All clients are connected and warmed up, and wait at the gate.
     Gate,
-    /// All clients have made their last transaction and stand; their connections are open.
+    /// All clients have made their last transaction; their connections are still open.
     End,
-    /// All clients have closed their connections: what sessions tell late has been told.
+    /// All clients have disconnected. Statistics that sessions report late are complete.
     After,
 }
 
-/// What a witness may know of the trial's clients.
+/// What a stats probe knows of the trial's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
-    /// How many there are.
+    /// The number of clients.
     pub count: u64,
-    /// Whether each keeps one connection for the whole trial.
+    /// Whether each client keeps one connection for the whole trial.
     pub kept: bool,
 }

@@ -1,6 +1,6 @@
 //! What an engine tells at one moment, and what came of it within a trial.
 
-use super::meter::{EngineCount, Counter, CounterScope};
+use super::counter::{Counter, CounterScope, EngineCount};
 use super::statement::{MOST, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,8 @@ impl EngineUse {
             let same = |old: &&EngineCount| old.what == count.what && old.from == count.from;
             match then.counts.iter().find(same).map(|old| count.value.checked_sub(old.value)) {
                 Some(Some(value)) => self.counts.push(EngineCount { value, ..count }),
-                Some(None) => self.add_unavailable(count.from, "it was set back meanwhile"),
-                None => self.add_unavailable(count.from, "it was told only once"),
+                Some(None) => self.add_unavailable(count.from, "it was reset during the trial"),
+                None => self.add_unavailable(count.from, "it was reported only once"),
             }
         }
         for statement in now.statements {
@@ -107,9 +107,9 @@ impl EngineUse {
         }
         self.statements.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
         self.statements.truncate(MOST);
-        for untold in then.unavailable.iter().cloned().chain(now.unavailable) {
-            if !self.unavailable.contains(&untold) {
-                self.unavailable.push(untold);
+        for missing in then.unavailable.iter().cloned().chain(now.unavailable) {
+            if !self.unavailable.contains(&missing) {
+                self.unavailable.push(missing);
             }
         }
     }
@@ -158,8 +158,8 @@ mod tests {
         let mut used = EngineUse::default();
         used.add(&then, now);
         assert_eq!(used.counts, vec![count(Counter::LogBytes, 75)]);
-        let untold: Vec<&str> = used.unavailable.iter().map(|one| one.what.as_str()).collect();
-        assert_eq!(untold, ["evictions", "lock waits"]);
+        let missing: Vec<&str> = used.unavailable.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(missing, ["evictions", "lock waits"]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Driver for Application {
         let applications = self.addresses.iter().map(|address| (address.place.endpoint(), Tier::Application));
         let database = self.database.get().cloned().flatten().map(|place| (place, Tier::Database));
         let all = applications.chain(database);
-        Endpoint::Together(all.map(|(place, tier)| Member { place, tier: Some(tier) }).collect())
+        Endpoint::Composite(all.map(|(place, tier)| Member { endpoint: place, tier: Some(tier) }).collect())
     }
 
     fn supports(&self, operation: &Operation) -> Support {

@@ -101,7 +101,7 @@ impl Driver for Cached {
     fn endpoint(&self) -> Endpoint {
         let caches = self.caches.iter().map(|cache| &cache.driver);
         let all = [&self.store].into_iter().chain(caches);
-        Endpoint::Together(all.map(|driver| Member { place: driver.endpoint(), tier: None }).collect())
+        Endpoint::Composite(all.map(|driver| Member { endpoint: driver.endpoint(), tier: None }).collect())
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

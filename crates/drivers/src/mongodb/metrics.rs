@@ -12,7 +12,7 @@ use mongodb::bson::{Document, rawdoc};
 const COUNTERS: &[(Counter, &[&str])] = &[
     (Counter::LogBytes, &["wiredTiger", "log", "log bytes written"]),
     (Counter::LogSyncs, &["wiredTiger", "log", "log sync operations"]),
-    (Counter::PagesAsked, &["wiredTiger", "cache", "pages requested from the cache"]),
+    (Counter::PagesRequested, &["wiredTiger", "cache", "pages requested from the cache"]),
     (Counter::PagesMissed, &["wiredTiger", "cache", "pages read into cache"]),
     (Counter::RowsExamined, &["metrics", "queryExecutor", "scannedObjects"]),
     (Counter::RowsReturned, &["metrics", "document", "returned"]),

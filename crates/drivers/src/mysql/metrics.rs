@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SERVER: &[(Counter, &str, u64)] = &[
     (Counter::LogBytes, "Innodb_os_log_written", 1),
     (Counter::LogSyncs, "Innodb_os_log_fsyncs", 1),
-    (Counter::PagesAsked, "Innodb_buffer_pool_read_requests", 1),
+    (Counter::PagesRequested, "Innodb_buffer_pool_read_requests", 1),
     (Counter::PagesMissed, "Innodb_buffer_pool_reads", 1),
     (Counter::LockWaits, "Innodb_row_lock_waits", 1),
     (Counter::LockNs, "Innodb_row_lock_time", 1_000_000),

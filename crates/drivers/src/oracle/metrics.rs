@@ -13,7 +13,7 @@ use std::collections::HashSet;
 const COUNTERS: &[(Counter, &str)] = &[
     (Counter::LogBytes, "redo size"),
     (Counter::LogSyncs, "redo writes"),
-    (Counter::PagesAsked, "session logical reads"),
+    (Counter::PagesRequested, "session logical reads"),
     (Counter::PagesMissed, "physical reads cache"),
 ];
 

@@ -140,7 +140,7 @@ impl PostgresStatsProbe {
             reading,
             &pages,
             &[
-                (Counter::PagesAsked, "pg_statio_user_tables.*_blks_hit + *_blks_read", CounterScope::Database),
+                (Counter::PagesRequested, "pg_statio_user_tables.*_blks_hit + *_blks_read", CounterScope::Database),
                 (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
             ],
         )?;

@@ -5,7 +5,7 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::{Endpoint, Observer as _};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::target::Target;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 
 /// Which servers do not keep to the side that they should, where trials are interleaved.
 pub(super) fn scattered(opened: &Opened) -> Vec<String> {
@@ -50,10 +50,10 @@ pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
     if !plan.available().any(|(_, cell)| cell.provision.server_memory) {
         return;
     }
-    let observer = Watcher::new();
+    let observer = Monitor::new();
     for (target, record) in opened.targets.iter_mut().zip(&mut opened.records) {
         let endpoint = target.driver.endpoint();
-        if let Err(why) = observer.holding(&endpoint) {
+        if let Err(why) = observer.memory_usage(&endpoint) {
             let why = format!("the memory of the server cannot be read: {why}");
             target.refused = target.refused.take().or(Some(why));
         } else if target.restart.is_none() && endpoint != Endpoint::InProcess {

@@ -22,7 +22,7 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_record::{Resumed, Store, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -223,7 +223,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // A resumed run's clock goes on where it stopped.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
-    let mut observer = Watcher::new();
+    let mut observer = Monitor::new();
     for (server, remote) in &opened.observers {
         if let Endpoint::Tcp { host, port } = server
             && let Err(why) = remote.try_out(host, *port)

@@ -6,7 +6,7 @@ use crate::{observers, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_observe::{Asked, Observatory, PORT};
+use kurabe_observe::{AgentEvent, Agent, PORT};
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,8 +32,8 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Error::new(kind, format!("cannot listen at {address}: {error}"))
             .hint("name another address by --listen; port 0 is any that is free")
     };
-    let observatory = Observatory::listen(address, token).map_err(refused)?;
-    output.result(&observatory.address().map_err(failed)?.to_string())?;
+    let agent = Agent::listen(address, token).map_err(refused)?;
+    output.result(&agent.address().map_err(failed)?.to_string())?;
     output.note("it looks at this host's servers for runs that have the token, until Ctrl-C");
     let (tell, asked) = channel();
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 }
             }
         });
-        observatory.serve(&stop, &tell);
+        agent.serve(&stop, &tell);
         drop(tell);
     });
     Ok(exit::DONE)
@@ -58,9 +58,9 @@ fn address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT)))
 }
 
-fn said(asked: &Asked) -> String {
+fn said(asked: &AgentEvent) -> String {
     match asked {
-        Asked::Watched(from, port) => format!("{} watches the server at port {port}", from.ip()),
-        Asked::Refused(from, why) => format!("{} sees nothing: {why}", from.ip()),
+        AgentEvent::Watched(from, port) => format!("{} watches the server at port {port}", from.ip()),
+        AgentEvent::Refused(from, why) => format!("{} sees nothing: {why}", from.ip()),
     }
 }

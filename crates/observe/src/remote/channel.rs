@@ -14,16 +14,16 @@ use std::thread;
 use std::time::Duration;
 
 /// Longer messages are refused before they are read: before the other side is known, and after.
-const MOST_STRANGERS: usize = 1_024;
-const MOST: usize = 4 << 20;
+const MAX_UNAUTHENTICATED_BYTES: usize = 1_024;
+const MAX_BYTES: usize = 4 << 20;
 /// Bytes of a code, of a nonce, and the least of a token.
 const CODE: usize = 32;
 const NONCE: usize = 32;
-const LEAST_TOKEN: usize = 16;
+const MIN_TOKEN: usize = 16;
 /// What is said to one that does not know the token, and of it.
 const OTHER_TOKEN: &str = "it has another token";
 /// What is said to one that comes while too many have not proved themselves.
-pub(super) const TOO_MANY_STRANGERS: &str = "too many connections that have not proved themselves";
+pub(super) const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that have not proved themselves";
 
 /// What both sides know and nobody else does. It does not print.
 #[derive(Clone)]
@@ -36,9 +36,9 @@ impl Token {
     /// Why it is none, as a clause.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        if text.len() < LEAST_TOKEN {
+        if text.len() < MIN_TOKEN {
             return Err(format!(
-                "a token has at least {LEAST_TOKEN} characters: openssl rand -hex 32 makes one"
+                "a token has at least {MIN_TOKEN} characters: openssl rand -hex 32 makes one"
             ));
         }
         keyed(text.as_bytes()).map(Self)
@@ -132,7 +132,7 @@ impl Channel {
         let proof: Proof = receive_plain(&mut stream)?;
         // Whatever one says that has proved nothing is not repeated.
         if let Some(why) = proof.refused {
-            let known = [OTHER_TOKEN, TOO_MANY_STRANGERS].contains(&why.as_str());
+            let known = [OTHER_TOKEN, TOO_MANY_UNAUTHENTICATED].contains(&why.as_str());
             return Err(if known { why } else { "it refused".to_owned() });
         }
         let code = unhex(&proof.code).unwrap_or_default();
@@ -172,7 +172,7 @@ impl Channel {
 
     /// The next message; none where the other side ended the conversation between two.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
-        let Some(whole) = receive_frame(&mut self.stream, MOST)? else { return Ok(None) };
+        let Some(whole) = receive_frame(&mut self.stream, MAX_BYTES)? else { return Ok(None) };
         let Some((code, body)) = whole.split_at_checked(CODE) else {
             return Err("it did not speak the protocol".to_owned());
         };
@@ -226,7 +226,7 @@ fn send_plain(stream: &mut TcpStream, message: &impl Serialize) -> io::Result<()
 }
 
 fn receive_plain<T: DeserializeOwned>(stream: &mut TcpStream) -> Result<T, String> {
-    let body = receive_frame(stream, MOST_STRANGERS)?.ok_or("it ended the connection")?;
+    let body = receive_frame(stream, MAX_UNAUTHENTICATED_BYTES)?.ok_or("it ended the connection")?;
     serde_json::from_slice(&body).map_err(|_| "it did not speak the protocol".to_owned())
 }
 
@@ -350,7 +350,7 @@ mod tests {
             assert_eq!(observer.receive::<u64>().is_err(), refused, "{flip}");
         }
         observer.send(&1_u64).unwrap();
-        let back = receive_frame(&mut run.stream, MOST).unwrap().unwrap();
+        let back = receive_frame(&mut run.stream, MAX_BYTES).unwrap().unwrap();
         send_frame(&mut run.stream, &back).unwrap();
         assert!(observer.receive::<u64>().is_err());
     }

@@ -1,12 +1,12 @@
 //! The run's side: asks an observer for what it sees.
 
 use super::channel::{Channel, Token};
-use super::{Answer, Request, Sight, boot};
+use super::{Answer, Request, RemoteSample, boot};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// What is waited for a connection and for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An observer on another host.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Remote {
 }
 
 /// One trial under its eyes.
-pub(crate) struct RemoteWatch {
+pub(crate) struct RemoteMonitor {
     channel: Channel,
     /// Whether it runs on the same machine as this program, in a network of its own.
     pub(crate) here: bool,
@@ -46,7 +46,7 @@ impl Remote {
         self.begin(host, port)?.end().map(drop)
     }
 
-    pub(crate) fn begin(&self, host: &str, port: u16) -> Result<RemoteWatch, String> {
+    pub(crate) fn begin(&self, host: &str, port: u16) -> Result<RemoteMonitor, String> {
         let about = |why: String| format!("the observer at {}: {why}", self.address());
         let stream = self.connect().map_err(about)?;
         let mut channel = Channel::open(stream, &self.token).map_err(about)?;
@@ -54,7 +54,7 @@ impl Remote {
         match channel.receive().map_err(about)? {
             Some(Answer::Begun { boot: theirs }) => {
                 let here = theirs.is_some() && theirs == boot();
-                Ok(RemoteWatch { channel, here })
+                Ok(RemoteMonitor { channel, here })
             }
             Some(Answer::Not(why)) => Err(about(why)),
             _ => Err(about("it ended the connection".to_owned())),
@@ -68,11 +68,11 @@ impl Remote {
             .collect();
         let mut last = "it has no address".to_owned();
         for address in addresses {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, TIMEOUT) {
                 Ok(stream) => {
                     let set = stream
-                        .set_read_timeout(Some(PATIENCE))
-                        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+                        .set_read_timeout(Some(TIMEOUT))
+                        .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)))
                         .and_then(|()| stream.set_nodelay(true));
                     return set.map(|()| stream).map_err(|error| error.to_string());
                 }
@@ -90,8 +90,8 @@ impl Remote {
     }
 }
 
-impl RemoteWatch {
-    pub(crate) fn end(mut self) -> Result<Sight, String> {
+impl RemoteMonitor {
+    pub(crate) fn end(mut self) -> Result<RemoteSample, String> {
         self.channel.send(&Request::End)?;
         match self.channel.receive()? {
             Some(Answer::Ended(seen)) => Ok(*seen),

@@ -5,12 +5,12 @@
 
 mod channel;
 mod client;
-mod serve;
+mod agent;
 
 pub use channel::Token;
 pub use client::Remote;
-pub(crate) use client::RemoteWatch;
-pub use serve::{Asked, Observatory};
+pub(crate) use client::RemoteMonitor;
+pub use agent::{AgentEvent, Agent};
 
 use kurabe_core::observation::{HostUse, ProcessUse, Sample};
 use serde::{Deserialize, Serialize};
@@ -40,17 +40,17 @@ enum Answer {
     /// It cannot; the reason, as a clause.
     Not(String),
     /// What it saw.
-    Ended(Box<Sight>),
+    Ended(Box<RemoteSample>),
 }
 
 /// What was seen of a server, and of its machine.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Sight {
+pub(crate) struct RemoteSample {
     pub server: ProcessUse,
     pub host: HostUse,
     pub samples: Vec<Sample>,
     /// As in `WireUse`, from the server's ends of the connections.
-    pub told: u64,
+    pub classified: u64,
     pub at_server: u64,
 }
 

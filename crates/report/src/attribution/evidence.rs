@@ -56,7 +56,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
             "of a round trip of {} the server had a request in {} of {} samples",
             micros(facts.round_trip_us),
             percent(wire.at_server),
-            wire.told
+            wire.classified
         ),
         Rule::LocksReported => {
             let lock = reported.lock.map_or_else(String::new, |lock| format!(" ({lock})"));
@@ -67,7 +67,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         }
         Rule::HeldRequests => format!(
             "the server held requests in {share} of {} samples, and used little CPU and no storage",
-            wire.told
+            wire.classified
         ),
         Rule::Slept => format!("clients slept for {share} of the time, and not for storage"),
         Rule::LogReported => {

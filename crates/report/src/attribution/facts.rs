@@ -82,7 +82,7 @@ pub(crate) struct Disk {
 pub(crate) struct Wire {
     pub rtt_us: f64,
     /// How often it could be told who had the move.
-    pub told: u64,
+    pub classified: u64,
     /// The share of these in which it was the server.
     pub at_server: f64,
 }
@@ -203,8 +203,8 @@ impl Facts {
             },
             wire: observed.wire.map(|wire| Wire {
                 rtt_us: wire.rtt_us,
-                told: wire.told,
-                at_server: wire.at_server as f64 / (wire.told as f64).max(1.0),
+                classified: wire.classified,
+                at_server: wire.at_server as f64 / (wire.classified as f64).max(1.0),
             }),
             interface: observed
                 .host
@@ -267,7 +267,7 @@ impl Facts {
             },
             wire: first.wire.map(|_| Wire {
                 rtt_us: of(&|facts| facts.wire.map_or(0.0, |wire| wire.rtt_us)),
-                told: all.iter().filter_map(|facts| facts.wire).map(|wire| wire.told).sum(),
+                classified: all.iter().filter_map(|facts| facts.wire).map(|wire| wire.classified).sum(),
                 at_server: of(&|facts| facts.wire.map_or(0.0, |wire| wire.at_server)),
             }),
             interface: of(&|facts| facts.interface),

@@ -280,7 +280,7 @@ fn waiting(facts: &Facts) -> Option<Judged> {
         return Some(judged);
     }
     facts.server?;
-    if wire.told < FEW {
+    if wire.classified < FEW {
         return None;
     }
     // The server held the requests, and used neither CPU nor storage meanwhile: it waited within itself. That it was for
@@ -293,7 +293,7 @@ fn waiting(facts: &Facts) -> Option<Judged> {
             .is_some_and(|reported| reported.samples >= FEW_SAMPLES && reported.locks < UNLOCKED);
         return Some(judged).filter(|_| rests && !denied);
     }
-    let clear = wire.at_server <= 0.1 && wire.told >= 2 * FEW && idle >= 0.7;
+    let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
     let confidence = if clear { Confidence::High } else { Confidence::Low };
     Judged::by(network, confidence, Rule::InTransit, 1.0 - wire.at_server, TRANSIT)
 }
@@ -407,7 +407,7 @@ mod tests {
 
     fn wire() -> impl Strategy<Value = Option<Wire>> {
         let wire = (0.0..1e4_f64, 0_u64..200, 0.0..1.0_f64);
-        prop::option::of(wire.prop_map(|(rtt_us, told, at_server)| Wire { rtt_us, told, at_server }))
+        prop::option::of(wire.prop_map(|(rtt_us, classified, at_server)| Wire { rtt_us, classified, at_server }))
     }
 
     prop_compose! {

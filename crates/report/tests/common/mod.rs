@@ -533,7 +533,7 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     let log = if writes { completed * 1_280 } else { 90 };
     engine.counts = vec![
         of(Counter::LogBytes, log, "secretserver_lsn", CounterScope::Server),
-        of(Counter::PagesAsked, completed * 3, "secretserver_hits", CounterScope::Database),
+        of(Counter::PagesRequested, completed * 3, "secretserver_hits", CounterScope::Database),
         of(Counter::PagesMissed, completed / 10, "secretserver_reads", CounterScope::Database),
         of(Counter::RowsExamined, completed, "secretserver_rows", CounterScope::Database),
         of(Counter::RowsReturned, completed, "secretserver_sent", CounterScope::Database),

@@ -18,7 +18,7 @@ use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_report::analyse;
 use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
@@ -232,7 +232,7 @@ impl<'a> Ground<'a> {
             overhead: Vec::new(),
             cautions: Vec::new(),
         };
-        let watcher = Watcher::new();
+        let monitor = Monitor::new();
         let runner = Runner {
             plan: &plan,
             run: &header.run,
@@ -240,7 +240,7 @@ impl<'a> Ground<'a> {
             began: Instant::now(),
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
-            observer: Some(&watcher),
+            observer: Some(&monitor),
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
             suspect: None,
             sides: self.plan.sides.as_ref(),

@@ -1,7 +1,7 @@
 //! What processes hold at one moment: memory, and how many they are.
 
 use crate::process::{Pid, numbers, value};
-use kurabe_core::observation::Holding;
+use kurabe_core::observation::MemoryUsage;
 use std::fs;
 
 /// No such process.
@@ -14,9 +14,9 @@ const ESRCH: i32 = 3;
 ///
 /// # Errors
 /// As a clause, where their memory may not be read. What ends meanwhile is not counted.
-pub(crate) fn of(family: &[Pid]) -> Result<Holding, String> {
-    let mut sum = Holding::default();
-    for pid in family {
+pub(crate) fn of(members: &[Pid]) -> Result<MemoryUsage, String> {
+    let mut sum = MemoryUsage::default();
+    for pid in members {
         let number = pid.number;
         let text = match fs::read_to_string(format!("/proc/{number}/smaps_rollup")) {
             Ok(text) => text,
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(of(&[pid]).unwrap().processes, 1);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(of(&[pid]).unwrap(), Holding::default());
+        assert_eq!(of(&[pid]).unwrap(), MemoryUsage::default());
     }
 }

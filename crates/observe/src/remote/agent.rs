@@ -1,8 +1,8 @@
 //! The observer's side: `kurabe observe`.
 
 use super::channel::{self, Channel, Token};
-use super::{Answer, Request, Sight, boot};
-use crate::watch::Watcher;
+use super::{Answer, Request, RemoteSample, boot};
+use crate::monitor::Monitor;
 use kurabe_core::observation::{Observer, ServerUse};
 use rustix::net::sockopt;
 use std::io;
@@ -15,21 +15,21 @@ use std::time::{Duration, Instant};
 /// More runs than these at a time are turned away, …
 const MOST: usize = 32;
 /// … and more that have not proved themselves yet, in all and from one address. They take no run's place.
-const MOST_STRANGERS: usize = 32;
-const MOST_STRANGERS_OF_PEER: usize = 8;
+const MAX_UNAUTHENTICATED: usize = 32;
+const MAX_UNAUTHENTICATED_PER_PEER: usize = 8;
 /// A run that neither asks nor watches for so long gives its place up.
 const IDLE: Duration = Duration::from_secs(60);
 const TOO_MANY: &str = "too many runs watch at the same time";
 /// Who has not proved itself by then is turned away.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 /// A run that is gone without a word is noticed after so long.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What was asked of it, for whoever looks on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AgentEvent {
     /// A run began to watch the server at this port; the name of the server's program.
     Watched(SocketAddr, u16),
     /// A run asked for what cannot be seen here, or the conversation broke off; why, as a clause.
@@ -38,12 +38,12 @@ pub enum Asked {
 
 /// Looks at this machine for runs on others.
 #[derive(Debug)]
-pub struct Observatory {
+pub struct Agent {
     listener: TcpListener,
     token: Token,
 }
 
-impl Observatory {
+impl Agent {
     /// Listens.
     ///
     /// # Errors
@@ -63,32 +63,32 @@ impl Observatory {
     }
 
     /// Serves until it is to stop; tells what is asked.
-    pub fn serve(&self, stop: &AtomicBool, tell: &Sender<Asked>) {
-        let busy = Places::default();
-        let strangers: Mutex<Vec<IpAddr>> = Mutex::new(Vec::new());
-        let watcher = Watcher::new();
+    pub fn serve(&self, stop: &AtomicBool, events: &Sender<AgentEvent>) {
+        let busy = Slots::default();
+        let unauthenticated: Mutex<Vec<IpAddr>> = Mutex::new(Vec::new());
+        let monitor = Monitor::new();
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
                 let Ok((stream, from)) = self.listener.accept() else {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL);
                     continue;
                 };
-                let (busy, strangers, watcher, tell) = (&busy, &strangers, &watcher, tell.clone());
-                let Some(stranger) = Stranger::admit(strangers, from.ip()) else {
-                    let why = channel::TOO_MANY_STRANGERS;
+                let (busy, unauthenticated, monitor, events) = (&busy, &unauthenticated, &monitor, events.clone());
+                let Some(unauthenticated) = Unauthenticated::admit(unauthenticated, from.ip()) else {
+                    let why = channel::TOO_MANY_UNAUTHENTICATED;
                     let _ = prepare(&stream).map(|()| channel::refuse(stream, why));
-                    let _ = tell.send(Asked::Refused(from, why.to_owned()));
+                    let _ = events.send(AgentEvent::Refused(from, why.to_owned()));
                     continue;
                 };
                 let started =
-                    std::thread::Builder::new().name("observatory".to_owned()).spawn_scoped(scope, {
-                        let tell = tell.clone();
+                    std::thread::Builder::new().name("agent".to_owned()).spawn_scoped(scope, {
+                        let events = events.clone();
                         move || {
-                            let heard = self.meet(stream, stranger, busy);
+                            let heard = self.meet(stream, unauthenticated, busy);
                             let served = heard
-                                .and_then(|(channel, _place)| serve_run(channel, from, watcher, stop, &tell));
+                                .and_then(|(channel, _slot)| serve_run(channel, from, monitor, stop, &events));
                             if let Err(why) = served {
-                                let _ = tell.send(Asked::Refused(from, why));
+                                let _ = events.send(AgentEvent::Refused(from, why));
                             }
                         }
                     });
@@ -102,15 +102,15 @@ impl Observatory {
     fn meet<'a>(
         &self,
         stream: TcpStream,
-        stranger: Stranger<'_>,
-        busy: &'a Places,
-    ) -> Result<(Channel, Place<'a>), String> {
+        unauthenticated: Unauthenticated<'_>,
+        busy: &'a Slots,
+    ) -> Result<(Channel, Slot<'a>), String> {
         prepare(&stream).map_err(|error| error.to_string())?;
         let closing = stream.try_clone().map_err(|error| error.to_string())?;
-        let channel = channel::within(closing, PATIENCE, || Channel::accept(stream, &self.token))?;
-        drop(stranger);
+        let channel = channel::within(closing, TIMEOUT, || Channel::accept(stream, &self.token))?;
+        drop(unauthenticated);
         match busy.take() {
-            Some(place) => Ok((channel, place)),
+            Some(slot) => Ok((channel, slot)),
             None => Err(turn_away(channel)),
         }
     }
@@ -127,30 +127,30 @@ fn turn_away(mut channel: Channel) -> String {
 fn serve_run(
     mut channel: Channel,
     from: SocketAddr,
-    watcher: &Watcher,
+    monitor: &Monitor,
     stop: &AtomicBool,
-    tell: &Sender<Asked>,
+    events: &Sender<AgentEvent>,
 ) -> Result<(), String> {
     while let Some(Request::Begin { host, port }) = next(&mut channel, stop, Some(IDLE))? {
         let endpoint = crate::find::here(&host, port);
         if let Err(why) = crate::find::listeners(&endpoint) {
             channel.send(&Answer::Not(why.clone()))?;
-            let _ = tell.send(Asked::Refused(from, why));
+            let _ = events.send(AgentEvent::Refused(from, why));
             continue;
         }
-        let watch = watcher.begin(&endpoint);
+        let guard = monitor.begin(&endpoint);
         channel.send(&Answer::Begun { boot: boot() })?;
-        let _ = tell.send(Asked::Watched(from, port));
+        let _ = events.send(AgentEvent::Watched(from, port));
         // Whoever hangs up meanwhile wants to know no more.
         let Some(Request::End) = next(&mut channel, stop, None)? else { return Ok(()) };
-        let seen = watch.end();
+        let seen = guard.end();
         let wire = seen.wire.unwrap_or_default();
         channel.send(&match seen.server {
-            ServerUse::Seen(server) => Answer::Ended(Box::new(Sight {
+            ServerUse::Seen(server) => Answer::Ended(Box::new(RemoteSample {
                 server: *server,
                 host: seen.host,
                 samples: seen.samples,
-                told: wire.told,
+                classified: wire.classified,
                 at_server: wire.at_server,
             })),
             ServerUse::NotObserved(why) => Answer::Not(why),
@@ -162,36 +162,36 @@ fn serve_run(
 
 /// The places of runs that have proved themselves.
 #[derive(Debug, Default)]
-struct Places(AtomicUsize);
+struct Slots(AtomicUsize);
 
-impl Places {
-    fn take(&self) -> Option<Place<'_>> {
-        let place = Place(self);
-        (self.0.fetch_add(1, Ordering::Relaxed) < MOST).then_some(place)
+impl Slots {
+    fn take(&self) -> Option<Slot<'_>> {
+        let slot = Slot(self);
+        (self.0.fetch_add(1, Ordering::Relaxed) < MOST).then_some(slot)
     }
 }
 
 /// The place of one run, given up with it.
-struct Place<'a>(&'a Places);
+struct Slot<'a>(&'a Slots);
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A connection that has not proved itself.
-struct Stranger<'a> {
+struct Unauthenticated<'a> {
     all: &'a Mutex<Vec<IpAddr>>,
     peer: IpAddr,
 }
 
-impl<'a> Stranger<'a> {
+impl<'a> Unauthenticated<'a> {
     /// None where there are too many, of this peer or in all.
     fn admit(all: &'a Mutex<Vec<IpAddr>>, peer: IpAddr) -> Option<Self> {
         let mut known = all.lock().unwrap_or_else(PoisonError::into_inner);
         let of_peer = known.iter().filter(|other| **other == peer).count();
-        if known.len() >= MOST_STRANGERS || of_peer >= MOST_STRANGERS_OF_PEER {
+        if known.len() >= MAX_UNAUTHENTICATED || of_peer >= MAX_UNAUTHENTICATED_PER_PEER {
             return None;
         }
         known.push(peer);
@@ -199,7 +199,7 @@ impl<'a> Stranger<'a> {
     }
 }
 
-impl Drop for Stranger<'_> {
+impl Drop for Unauthenticated<'_> {
     fn drop(&mut self) {
         let mut known = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|other| *other == self.peer) {
@@ -211,8 +211,8 @@ impl Drop for Stranger<'_> {
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, SILENCE)?;
     Ok(())
@@ -223,7 +223,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 fn next(channel: &mut Channel, stop: &AtomicBool, idle: Option<Duration>) -> Result<Option<Request>, String> {
     let since = Instant::now();
     loop {
-        let _ = channel.stream().set_read_timeout(Some(LOOK));
+        let _ = channel.stream().set_read_timeout(Some(POLL));
         match channel.stream().peek(&mut [0]) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 if stop.load(Ordering::Relaxed) || idle.is_some_and(|idle| since.elapsed() >= idle) {
@@ -233,7 +233,7 @@ fn next(channel: &mut Channel, stop: &AtomicBool, idle: Option<Duration>) -> Res
             _ => break,
         }
     }
-    let _ = channel.stream().set_read_timeout(Some(PATIENCE));
+    let _ = channel.stream().set_read_timeout(Some(TIMEOUT));
     channel.receive()
 }
 
@@ -241,7 +241,7 @@ fn next(channel: &mut Channel, stop: &AtomicBool, idle: Option<Duration>) -> Res
 mod tests {
     use super::*;
     use crate::Remote;
-    use kurabe_core::observation::{Endpoint, Watch};
+    use kurabe_core::observation::{Endpoint, MonitorGuard};
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
     use std::sync::Arc;
@@ -253,27 +253,27 @@ mod tests {
     struct Running {
         port: u16,
         stop: Arc<AtomicBool>,
-        asked: Receiver<Asked>,
+        events: Receiver<AgentEvent>,
         thread: Option<JoinHandle<()>>,
     }
 
     impl Running {
         fn start() -> Self {
             let token = Token::new(TOKEN).unwrap();
-            let observatory = Observatory::listen("127.0.0.1:0".parse().unwrap(), token).unwrap();
-            let port = observatory.address().unwrap().port();
+            let agent = Agent::listen("127.0.0.1:0".parse().unwrap(), token).unwrap();
+            let port = agent.address().unwrap().port();
             let stop = Arc::new(AtomicBool::new(false));
-            let (tell, asked) = channel();
+            let (events, event) = channel();
             let flag = Arc::clone(&stop);
-            let thread = Some(std::thread::spawn(move || observatory.serve(&flag, &tell)));
-            Self { port, stop, asked, thread }
+            let thread = Some(std::thread::spawn(move || agent.serve(&flag, &events)));
+            Self { port, stop, event, thread }
         }
 
-        fn watcher(&self, token: &str, server: &Endpoint) -> Watcher {
-            let mut watcher = Watcher::new();
+        fn monitor(&self, token: &str, server: &Endpoint) -> Monitor {
+            let mut monitor = Monitor::new();
             let remote = Remote::new("127.0.0.1", self.port, Token::new(token).unwrap());
-            watcher.elsewhere(server.clone(), remote);
-            watcher
+            monitor.elsewhere(server.clone(), remote);
+            monitor
         }
 
         fn stop(&mut self) {
@@ -288,7 +288,7 @@ mod tests {
     impl Listener {
         fn start() -> Self {
             let program = std::env::current_exe().unwrap();
-            let args = ["--exact", "remote::serve::tests::listens_and_works", "--ignored", "--nocapture"];
+            let args = ["--exact", "remote::agent::tests::listens_and_works", "--ignored", "--nocapture"];
             let mut command = Command::new(program);
             let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -326,19 +326,19 @@ mod tests {
         }
     }
 
-    fn watched(watch: Box<dyn Watch>) -> ServerUse {
+    fn watched(guard: Box<dyn MonitorGuard>) -> ServerUse {
         std::thread::sleep(Duration::from_millis(200));
-        watch.end().server
+        guard.end().server
     }
 
     #[test]
     fn a_server_is_seen_through_an_observer() {
         let (mut observer, server) = (Running::start(), Listener::start());
-        let watcher = observer.watcher(TOKEN, &server.endpoint());
-        let ServerUse::Seen(seen) = watched(watcher.begin(&server.endpoint())) else { panic!("not seen") };
+        let monitor = observer.monitor(TOKEN, &server.endpoint());
+        let ServerUse::Seen(seen) = watched(monitor.begin(&server.endpoint())) else { panic!("not seen") };
         assert!(seen.name.starts_with("kurabe_observe"), "{seen:?}");
         assert!(seen.cpu_ns > 10_000_000, "{seen:?}");
-        assert!(matches!(observer.asked.recv().unwrap(), Asked::Watched(_, port) if port == server.1));
+        assert!(matches!(observer.events.recv().unwrap(), AgentEvent::Watched(_, port) if port == server.1));
         observer.stop();
     }
 
@@ -348,17 +348,17 @@ mod tests {
         // They say nothing, or a byte now and then.
         let idle: Vec<TcpStream> =
             (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
-        let refused = |asked: &Asked| matches!(asked, Asked::Refused(_, why) if why.contains("not proved"));
-        assert!(observer.asked.iter().take(MOST).all(|asked| refused(&asked)));
+        let refused = |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("not proved"));
+        assert!(observer.events.iter().take(MOST).all(|event| refused(&event)));
         let began = Instant::now();
         // Those that were let in are turned away when their time is over, drop by drop or not.
         let dripping = idle.iter().find(|stream| stream.peer_addr().is_ok()).unwrap();
-        while began.elapsed() < PATIENCE + Duration::from_secs(1) {
+        while began.elapsed() < TIMEOUT + Duration::from_secs(1) {
             let _ = io::Write::write(&mut &*dripping, &[0]);
             std::thread::sleep(Duration::from_millis(300));
         }
-        let watcher = observer.watcher(TOKEN, &server.endpoint());
-        let seen = watched(watcher.begin(&server.endpoint()));
+        let monitor = observer.monitor(TOKEN, &server.endpoint());
+        let seen = watched(monitor.begin(&server.endpoint()));
         assert!(matches!(seen, ServerUse::Seen(_)), "{seen:?}");
         drop(idle);
         observer.stop();
@@ -392,20 +392,20 @@ mod tests {
             ServerUse::NotObserved(why) => why,
             other => panic!("{other:?}"),
         };
-        let watcher = observer.watcher("another token of a length", &server.endpoint());
-        let why = not(watched(watcher.begin(&server.endpoint())));
+        let monitor = observer.monitor("another token of a length", &server.endpoint());
+        let why = not(watched(monitor.begin(&server.endpoint())));
         assert!(why.contains("another token") && why.contains(&observer.port.to_string()), "{why}");
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let nobody = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free };
-        let why = not(watched(observer.watcher(TOKEN, &nobody).begin(&nobody)));
+        let why = not(watched(observer.monitor(TOKEN, &nobody).begin(&nobody)));
         assert!(why.contains("nothing is seen to listen"), "{why}");
         // It goes while it watches; and is not there for the next.
-        let watcher = observer.watcher(TOKEN, &server.endpoint());
-        let watch = watcher.begin(&server.endpoint());
+        let monitor = observer.monitor(TOKEN, &server.endpoint());
+        let guard = monitor.begin(&server.endpoint());
         observer.stop();
-        let why = not(watched(watch));
+        let why = not(watched(guard));
         assert!(why.contains("ended the connection"), "{why}");
-        let why = not(watched(watcher.begin(&server.endpoint())));
+        let why = not(watched(monitor.begin(&server.endpoint())));
         assert!(why.contains("nothing listens there"), "{why}");
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::find::listeners;
 use crate::group::CpuLimit;
-use crate::holding;
+use crate::memory;
 use crate::host;
-use crate::process::{Counters, Pid, family};
-use crate::remote::{Remote, RemoteWatch, Sight};
-use crate::sampler::{Sampler, Seen};
+use crate::process::{Counters, Pid, process_tree};
+use crate::remote::{Remote, RemoteMonitor, RemoteSample};
+use crate::sampler::{Sampler, Samples};
 use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
-    Endpoint, Holding, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, Watch, WireUse,
+    Endpoint, MemoryUsage, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, MonitorGuard, WireUse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// Looks at this machine.
 #[derive(Debug, Default)]
-pub struct Watcher {
+pub struct Monitor {
     /// The processes that listen at an endpoint, once they were found: looking for them takes milliseconds.
     known: Arc<Mutex<HashMap<String, Vec<Pid>>>>,
     /// Servers that are reached through something else.
@@ -27,7 +27,7 @@ pub struct Watcher {
     elsewhere: Vec<(Endpoint, Remote)>,
 }
 
-impl Watcher {
+impl Monitor {
     /// Looks at this machine.
     pub fn new() -> Self {
         Self::default()
@@ -62,19 +62,19 @@ impl Watcher {
     }
 }
 
-impl Observer for Watcher {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
-        self.begin_beside(endpoint, None)
+impl Observer for Monitor {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
+        self.begin_excluding(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn Watch> {
+    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let real = self.real(endpoint);
         // First, so that what it takes to ask is not in what is counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
             let Endpoint::Tcp { host, port } = real else {
                 return Err("only a server that is reached by TCP is looked at from elsewhere".to_owned());
             };
-            observer.begin(host, *port).map(|watch| (observer.address(), watch))
+            observer.begin(host, *port).map(|guard| (observer.address(), guard))
         });
         let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
         let roots = match (real, &far) {
@@ -88,24 +88,24 @@ impl Observer for Watcher {
             .into_iter()
             .map(|(name, place)| (name, self.roots(place).map(|roots| Group::now(roots, true))))
             .collect();
-        let looked_at = match &server {
+        let observed = match &server {
             Ok(Some(server)) => server.members.clone(),
             Ok(None) => own.clone(),
             Err(_) => Vec::new(),
         };
-        let sampler = Sampler::start(&looked_at, matches!(server, Ok(Some(_))), wire);
+        let sampler = Sampler::start(&observed, matches!(server, Ok(Some(_))), wire);
         let (client, host) = (Group::now(own, false), host::Counters::now());
         let far = far.and_then(Result::ok);
         Box::new(Trial { server, far, tiers, client, host, sampler, began: Instant::now() })
     }
 
-    fn holding(&self, endpoint: &Endpoint) -> Result<Holding, String> {
+    fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
         let real = self.real(endpoint);
         if *real == Endpoint::InProcess {
             let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
-            return holding::of(&own);
+            return memory::of(&own);
         }
-        holding::of(&family(&self.roots(real)?))
+        memory::of(&process_tree(&self.roots(real)?))
     }
 }
 
@@ -122,7 +122,7 @@ struct Group {
 
 impl Group {
     fn now(roots: Vec<Pid>, whole: bool) -> Self {
-        let members = if whole { family(&roots) } else { roots.clone() };
+        let members = if whole { process_tree(&roots) } else { roots.clone() };
         let limit = roots.first().and_then(|root| CpuLimit::of(root.number));
         let throttled_ns = limit.as_ref().and_then(CpuLimit::throttled_ns);
         let before = Counters::of(&members, roots.first().copied(), whole);
@@ -130,7 +130,7 @@ impl Group {
     }
 
     fn end(&self) -> ProcessUse {
-        let members = if self.whole { family(&self.roots) } else { self.roots.clone() };
+        let members = if self.whole { process_tree(&self.roots) } else { self.roots.clone() };
         let now = Counters::of(&members, self.roots.first().copied(), self.whole);
         let throttled = self.limit.as_ref().and_then(CpuLimit::throttled_ns);
         ProcessUse {
@@ -145,7 +145,7 @@ struct Trial {
     /// None where the database is in the client.
     server: Result<Option<Group>, String>,
     /// Where an observer on the server's host looks at it: its address, and what it looks at.
-    far: Option<(String, RemoteWatch)>,
+    far: Option<(String, RemoteMonitor)>,
     /// The server's tiers, each apart.
     tiers: Vec<(String, Result<Group, String>)>,
     client: Group,
@@ -154,7 +154,7 @@ struct Trial {
     began: Instant,
 }
 
-impl Watch for Trial {
+impl MonitorGuard for Trial {
     fn end(self: Box<Self>) -> Observation {
         let wall_ns = self.began.elapsed().as_nanos() as u64;
         let mut client = self.client.end();
@@ -191,10 +191,10 @@ impl Watch for Trial {
         };
         match self.far {
             None => observation,
-            Some((address, watch)) => {
-                let here = watch.here;
-                match watch.end() {
-                    Ok(sight) => joined(observation, sight, here),
+            Some((address, guard)) => {
+                let here = guard.here;
+                match guard.end() {
+                    Ok(remote) => joined(observation, remote, here),
                     Err(why) => Observation {
                         server: ServerUse::NotObserved(format!("the observer at {address}: {why}")),
                         ..observation
@@ -206,7 +206,7 @@ impl Watch for Trial {
 }
 
 /// What was seen on both hosts, which may be one: `here`.
-fn joined(seen: Observation, far: Sight, here: bool) -> Observation {
+fn joined(seen: Observation, far: RemoteSample, here: bool) -> Observation {
     let at = |ms: u64| far.samples.iter().rev().find(|sample| sample.at_ms <= ms).and_then(|s| s.server_cpu);
     // Each host's samples are counted from its own begin: their clocks need not agree.
     let samples = seen.samples.iter().map(|sample| Sample {
@@ -214,8 +214,8 @@ fn joined(seen: Observation, far: Sight, here: bool) -> Observation {
         disk_waits: far.samples.iter().rev().find(|s| s.at_ms <= sample.at_ms).map_or(0, |s| s.disk_waits),
         ..*sample
     });
-    let wire = seen.wire.map(|wire| match wire.told {
-        0 => WireUse { told: far.told, at_server: far.at_server, ..wire },
+    let wire = seen.wire.map(|wire| match wire.classified {
+        0 => WireUse { classified: far.classified, at_server: far.at_server, ..wire },
         _ => wire,
     });
     Observation {
@@ -227,7 +227,7 @@ fn joined(seen: Observation, far: Sight, here: bool) -> Observation {
     }
 }
 
-fn shares(seen: &Seen) -> (Option<f64>, Option<f64>) {
+fn shares(seen: &Samples) -> (Option<f64>, Option<f64>) {
     let share = |count: u64| (seen.taken > 0).then(|| count as f64 / seen.taken as f64);
     (share(seen.disk), share(seen.stopped))
 }
@@ -251,20 +251,20 @@ mod tests {
             samples: vec![sample(10, None), sample(40, None)],
             ..Observation::default()
         };
-        let sight = || Sight {
+        let remote = || RemoteSample {
             server: ProcessUse { name: "far".to_owned(), cpu_ns: 9, ..ProcessUse::default() },
             host: host(6),
             samples: vec![sample(12, Some(0.25)), sample(30, Some(0.75))],
-            told: 4,
+            classified: 4,
             at_server: 3,
         };
-        let far = joined(seen.clone(), sight(), false);
+        let far = joined(seen.clone(), remote(), false);
         assert_eq!(far.server_seen().map(|server| server.cpu_ns), Some(9));
         assert_eq!((far.host.clone(), far.server_host.clone()), (host(5), Some(host(6))));
         let server_cpu: Vec<_> = far.samples.iter().map(|sample| sample.server_cpu).collect();
         assert_eq!(server_cpu, [None, Some(0.75)]);
-        assert_eq!(far.wire.map(|wire| (wire.sent_bytes, wire.told, wire.at_server)), Some((7, 4, 3)));
+        assert_eq!(far.wire.map(|wire| (wire.sent_bytes, wire.classified, wire.at_server)), Some((7, 4, 3)));
         // Of one machine, in two networks, there is one account.
-        assert_eq!(joined(seen, sight(), true).server_host, None);
+        assert_eq!(joined(seen, remote(), true).server_host, None);
     }
 }

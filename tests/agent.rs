@@ -107,7 +107,7 @@ fn a_server_on_another_host_is_watched_there() {
     }
     let mut command = within(&std::env::current_exe().unwrap());
     let output =
-        command.args(["--exact", "observatory::between_two_networks", "--ignored"]).output().unwrap();
+        command.args(["--exact", "agent::between_two_networks", "--ignored"]).output().unwrap();
     assert!(output.status.success(), "{:?}", Answer::of(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
 }
