@@ -1,10 +1,9 @@
-//! Kurabe's vocabulary as types. No I/O happens here.
+//! Kurabe's vocabulary as types, without I/O.
 //!
-//! The words are those of `docs/ARCHITECTURE.md`: a [`Target`](target::TargetUrl) is reached through a
-//! [`Driver`](driver::Driver), which opens [`Session`](driver::Session)s; an
-//! [`Experiment`](experiment::Experiment) spans [`Cell`](axis::Cell)s by its axes, and says of each cell which
-//! [`Operation`](operation::Operation)s make its transaction; a [`TrialRecord`](run::TrialRecord) is one
-//! measurement of one cell, and a run is all of them.
+//! `docs/ARCHITECTURE.md` defines the terms. A [`Target`](target::TargetUrl) is reached through a
+//! [`Driver`](driver::Driver), which opens [`Session`](driver::Session)s. An [`Experiment`](experiment::Experiment)
+//! has axes; one value of each makes a [`Cell`](axis::Cell), and [`Operation`](operation::Operation)s make its
+//! transaction. A [`TrialRecord`](run::TrialRecord) is one measurement of one cell. A run is all of them.
 
 pub mod interceptor;
 pub mod axis;
