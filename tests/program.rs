@@ -286,7 +286,7 @@ fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
     std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":4,\"kurabe\":\"9.1\"}\n").unwrap();
     let answer = place.run(&["doctor", "--runs"]);
     assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 3)"), "{answer:?}");
+    assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 4)"), "{answer:?}");
     assert!(answer.out.contains(": 1 of another version, 1 torn"), "{answer:?}");
     assert!(!answer.out.contains("damaged"), "{answer:?}");
 }

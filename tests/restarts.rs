@@ -66,7 +66,7 @@ fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
         assert_eq!((ever.len(), most), (servers, 2), "--restarts {restarts}: {ever:?}");
         let report = place.run(&["report", "--format", "json"]).json();
         let cells = report["cells"].as_array().unwrap();
-        let second: Vec<bool> = cells.iter().map(|cell| cell["second_start"] == true).collect();
+        let second: Vec<bool> = cells.iter().map(|cell| cell["second_instance"] == true).collect();
         assert_eq!(second, [false, true], "{report:#}");
         for cell in cells {
             assert!(cell["status"] == "ok" && cell["rounds"] == 4, "{cell:#}");

@@ -85,7 +85,7 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let targets = [Target::new("target", driver, facts)];
     let mut plan = Plan::new(experiment, spec, &targets).unwrap();
     plan.allow_rewrites();
-    plan.retain(|cell| !cell.repeat);
+    plan.retain(|cell| !cell.aa_control);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { monitor: Monitor::new(), hand, read: Arc::clone(&read) };
     let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "said", &targets) };

@@ -48,7 +48,7 @@ fn assert_made_again(rest: &[&str]) {
             |other: &&Value| ["round", "cell", "operation"].iter().all(|name| other[*name] == trial[*name]);
         let last = records[at + 1..].iter().rfind(same);
         let last = last.unwrap_or_else(|| panic!("{rest:?}: it was not made again: {trial}"));
-        assert!(last["again"].as_str().unwrap().contains("stood still for"), "{last}");
+        assert!(last["rerun_reason"].as_str().unwrap().contains("stood still for"), "{last}");
         assert_eq!(stood_still(last), 0, "{last}");
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn piped(command: &mut Command) -> Child {
 /// is no file.
 pub(crate) fn trials(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"again\":");
+    let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"rerun_reason\":");
     text.lines().filter(trial).count()
 }
 

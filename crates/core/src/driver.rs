@@ -115,7 +115,7 @@ pub trait Session: Send {
     ///
     /// # Errors
     /// If the connection is lost.
-    fn settle(&mut self) -> Result<()> {
+    fn flush_stats(&mut self) -> Result<()> {
         Ok(())
     }
 

@@ -313,7 +313,7 @@ pub trait Transaction: Send {
 
     /// Chooses the inputs of the next `run` and generates what it writes. An application has these already when a
     /// request starts, so this is not timed.
-    fn draw(&mut self);
+    fn prepare_input(&mut self);
 
     /// Does the work. This is the timed part; it allocates nothing.
     ///
@@ -330,7 +330,7 @@ pub trait Transaction: Send {
 
     /// The spans of all runs so far: how often each was executed and how long it took in total. Each span is a metric
     /// of the experiment: its mean time.
-    fn parts(&self) -> &[Part] {
+    fn spans(&self) -> &[Span] {
         &[]
     }
 
@@ -352,7 +352,7 @@ pub trait Transaction: Send {
 
 /// A named span of a transaction: a step of it, or all transactions of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Span {
     /// The name of its metric.
     pub name: &'static str,
     /// How often it was executed.
@@ -361,7 +361,7 @@ pub struct Part {
     pub took: Duration,
 }
 
-impl Part {
+impl Span {
     /// A span that was not executed yet.
     pub const fn new(name: &'static str) -> Self {
         Self { name, times: 0, took: Duration::ZERO }

@@ -212,8 +212,8 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
-    fn settle(&mut self) -> Result<()> {
-        self.inner.settle()
+    fn flush_stats(&mut self) -> Result<()> {
+        self.inner.flush_stats()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {

@@ -49,14 +49,14 @@ pub trait Page: Transaction {
     /// # Errors
     /// [`Usage`](crate::ErrorKind::Usage) where the page chooses itself;
     /// [`NotFound`](crate::ErrorKind::NotFound) where there is no such record.
-    fn choose(&mut self, key: u64) -> Result<()> {
+    fn set_key(&mut self, key: u64) -> Result<()> {
         let _ = key;
         Err(Error::usage("this page chooses its record itself"))
     }
 
     /// Appends what the last `run` read or wrote, in the form that `docs/app.openapi.yaml` describes: the body of the
     /// answer. Called after a `check` that found all right.
-    fn show(&self, out: &mut Vec<u8>);
+    fn render(&self, out: &mut Vec<u8>);
 }
 
 /// The body of one page of an application.

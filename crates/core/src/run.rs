@@ -223,11 +223,11 @@ pub struct CellRecord {
     /// The axis values.
     pub axes: Cell,
     /// Whether it is the repeat of its target's first cell (A/A): the same cell again, which shows the noise floor.
-    pub repeat: bool,
+    pub aa_control: bool,
     /// Whether this repeat is measured on a second start of the server: another process with its own data, of the same
     /// version and settings. Not written where it is measured on the same server.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub second_start: bool,
+    pub second_instance: bool,
     /// Why it cannot be measured, where it cannot.
     pub unavailable: Option<String>,
     /// Mean bytes handed to the database for one record.
@@ -261,7 +261,7 @@ pub struct TrialRecord {
     /// Why it was made again: it takes the place of the earlier record of the same round, cell and operation, which was
     /// disturbed for this reason. `None`, and not written, for a trial made once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub again: Option<String>,
+    pub rerun_reason: Option<String>,
 }
 
 /// What came out of a trial.
@@ -321,12 +321,12 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exhausted: Option<u64>,
     /// Time to prepare the trial and to check it afterwards, in nanoseconds.
-    pub around_ns: u64,
+    pub overhead_ns: u64,
     /// What client, server and machine did meanwhile; `None` where nobody looked, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,
-    /// Values of metrics that not every trial has; "figures" in the file.
-    #[serde(default, rename = "figures", skip_serializing_if = "Vec::is_empty")]
+    /// Values of metrics that not every trial has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
     /// Transactions completed in each of some equal parts of the measured phase, which show whether it was steady; none
     /// in an open loop, where they are too few, and in older files.

@@ -156,7 +156,7 @@ impl Cost {
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
-        for ((record, cell), is_repeat) in plan.available().map(|cell| (cell, false)).chain(firsts) {
+        for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let restart = cell.provision.restart && targets[record.target].restart.is_some();
@@ -165,7 +165,7 @@ impl Cost {
             cost.measured += least * times;
             cost.fixed += each * times;
             // A repeat has data of its own on another start, and where trials are interleaved.
-            let own = is_repeat && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
+            let own = is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
                 let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
                 // After each restart it is loaded again.

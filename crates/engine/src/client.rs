@@ -4,7 +4,7 @@ use crate::connections::Connections;
 use crate::curve::Curve;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup, sleep_sharply};
-use crate::parts::Parts;
+use crate::spans::Spans;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
 use crate::sides;
@@ -79,7 +79,7 @@ pub(crate) struct Outcome {
     /// How far it was when; a closed loop's.
     pub(crate) curve: Curve,
     /// The time that named parts of the measured transactions took.
-    pub(crate) parts: Parts,
+    pub(crate) spans: Spans,
     /// What an open loop shows beside; `None` for a closed one.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) retries: u64,
@@ -152,7 +152,7 @@ impl<'a> Worker<'a> {
             checks: Histogram::new(),
             connections: Connections::default(),
             curve: Curve::new(),
-            parts: Parts::default(),
+            spans: Spans::default(),
             paced: None,
             retries: 0,
             exhausted: false,
@@ -223,7 +223,7 @@ impl<'a> Worker<'a> {
         let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
         while (self.outcome.warmup < most || began.elapsed() < least) && self.may_warm_up() && !self.stopped()
         {
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.warmup += self.shared.pipeline;
@@ -272,7 +272,7 @@ impl<'a> Worker<'a> {
         // Those of the warm-up are in no figure.
         self.outcome.connections = Connections::default();
         let retries = self.transaction.retries();
-        let before = Parts::of(self.transaction.parts());
+        let before = Spans::of(self.transaction.spans());
         self.transaction.warmed_up();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
@@ -291,7 +291,7 @@ impl<'a> Worker<'a> {
         };
         self.outcome.done.completed += self.outcome.completed;
         self.outcome.retries = self.transaction.retries() - retries;
-        self.outcome.parts = Parts::of(self.transaction.parts()).since(&before);
+        self.outcome.spans = Spans::of(self.transaction.spans()).since(&before);
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 break;
             }
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.outcome.offered += pipeline;
             let began = Tick::now();
             let answer = self.transact();

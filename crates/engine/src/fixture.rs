@@ -45,7 +45,7 @@ impl Fixture {
     ///
     /// # Errors
     /// Where the server cannot be reached.
-    pub(crate) fn of_repeat(target: &Target, slot: usize, run: &str) -> Result<Self> {
+    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str) -> Result<Self> {
         let driver = target.second.as_ref().map_or(&target.driver, |second| &second.driver);
         let mut namespace = driver.namespace()?;
         if target.second.is_some() {
@@ -105,7 +105,7 @@ impl Fixture {
         let (namespace, mut session) = (&mut *self.namespace, cancellable(&mut *self.session, cancel));
         data.before(Before { operation, state, namespace, session: &mut session })?;
         drop(session);
-        self.session.settle()
+        self.session.flush_stats()
     }
 
     /// The state of a cell's data.

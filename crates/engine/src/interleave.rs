@@ -4,7 +4,7 @@ use crate::cancellable::cancellable;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::TrialId;
-use crate::run_state::{Progress, Repeat, TrialResult};
+use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
@@ -38,7 +38,7 @@ impl Runner<'_> {
         &self,
         round: u32,
         group: &[TrialId],
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -68,7 +68,7 @@ impl Runner<'_> {
         let trials: Vec<_> = group
             .iter()
             .zip(&ready)
-            .map(|(id, ready)| self.member(round, *id, ready, &options, repeat.is_some()))
+            .map(|(id, ready)| self.member(round, *id, ready, &options, rerun.is_some()))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
         let played = self.play(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
@@ -76,7 +76,7 @@ impl Runner<'_> {
         for ((trial, played), id) in trials.iter().zip(played).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
             let judged = played.and_then(|(played, stats)| judge(trial, played, stats, fixture, self.cancel));
-            let (judged, disturbed) = self.judge_disturbance(judged, repeat);
+            let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push((outcome, disturbed));
         }
@@ -87,10 +87,10 @@ impl Runner<'_> {
                 fixtures[self.plan.cells[cell].slot] = None;
             }
             let operation = self.plan.operations[operation].name.to_owned();
-            let again = repeat.map(|repeat| repeat.why.clone());
-            let mut record = TrialRecord { round, cell, operation, at_ms, outcome, again };
+            let rerun_reason = rerun.map(|rerun| rerun.why.clone());
+            let mut record = TrialRecord { round, cell, operation, at_ms, outcome, rerun_reason };
             if let Outcome::Measured(measured) = &mut record.outcome {
-                measured.around_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+                measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
             emit(Event::TrialEnds { record: &record })?;
             attempts.push(TrialResult { record, took, disturbed });

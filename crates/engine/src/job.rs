@@ -89,7 +89,7 @@ impl Runner<'_> {
             verify_ns_per_op: 0.0,
             verified: Some(verification),
             exhausted: None,
-            around_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
+            overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes.into_iter().collect(), metrics, tiers.unwrap_or_default()].concat(),
             windows: Vec::new(),

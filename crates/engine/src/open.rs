@@ -78,7 +78,7 @@ impl Worker<'_> {
             if began > end {
                 break;
             }
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.warmup += 1;
@@ -95,7 +95,7 @@ impl Worker<'_> {
         // One that has no record left leaves what is due to the others, which have more than is due in all.
         while !self.stopped() && !self.is_exhausted() {
             if !drawn {
-                self.transaction.draw();
+                self.transaction.prepare_input();
                 drawn = true;
             }
             let Some(due) = schedule.take() else { break };

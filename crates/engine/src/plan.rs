@@ -40,8 +40,8 @@ pub struct Plan {
 
 /// How a target's first cell is repeated.
 #[derive(Clone, Copy)]
-struct Repeat {
-    second_start: bool,
+struct AaControl {
+    second_instance: bool,
 }
 
 /// A trial's place in a round: the positions of its cell and its operation.
@@ -113,12 +113,12 @@ impl Plan {
         for record in cells {
             let is_same =
                 |cell: &RunCell| cell.record.target == record.target && cell.record.axes == record.axes;
-            let known = drafted.iter().position(is_same).filter(|_| !record.repeat);
+            let known = drafted.iter().position(is_same).filter(|_| !record.aa_control);
             let mut cell = if let Some(at) = known {
                 drafted.swap_remove(at)
             } else {
-                let repeat = record.repeat.then_some(Repeat { second_start: record.second_start });
-                plan.plan_cell(record.target, record.axes.clone(), repeat)?
+                let aa_control = record.aa_control.then_some(AaControl { second_instance: record.second_instance });
+                plan.plan_cell(record.target, record.axes.clone(), aa_control)?
             };
             if record.unavailable.is_none() && cell.available().is_none() {
                 let why = cell.record.unavailable.unwrap_or_default();
@@ -153,12 +153,12 @@ impl Plan {
         Ok(())
     }
 
-    fn plan_cell(&self, target: usize, axes: Cell, repeat: Option<Repeat>) -> Result<RunCell> {
+    fn plan_cell(&self, target: usize, axes: Cell, aa_control: Option<AaControl>) -> Result<RunCell> {
         // Another start has its own data. On the same server, a cell and its repeat must not find each other's rows where they
         // are interleaved; an application keeps its own data, and has one fixture.
         let is_application = self.applications[target];
         let apart = self.spec.slice_ns.is_some() && !is_application;
-        let own = repeat.is_some_and(|repeat| repeat.second_start || apart);
+        let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
         let slot = if own { self.applications.len() + target } else { target };
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
@@ -171,9 +171,9 @@ impl Plan {
             Err(error) => return Err(error),
         };
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
-        let second_start = repeat.is_some_and(|repeat| repeat.second_start);
-        let repeat = repeat.is_some();
-        let record = CellRecord { target, axes, repeat, second_start, unavailable, stored_bytes };
+        let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
+        let aa_control = aa_control.is_some();
+        let record = CellRecord { target, axes, aa_control, second_instance, unavailable, stored_bytes };
         Ok(RunCell { record, slot, planned })
     }
 
@@ -226,8 +226,8 @@ impl Plan {
         let firsts: Vec<Option<Cell>> = (0..targets.len()).map(first).collect();
         for (at, (target, axes)) in targets.iter().zip(firsts).enumerate() {
             let Some(axes) = axes else { continue };
-            let repeat = Repeat { second_start: target.second.is_some() };
-            self.cells.push(self.plan_cell(at, axes, Some(repeat))?);
+            let aa_control = AaControl { second_instance: target.second.is_some() };
+            self.cells.push(self.plan_cell(at, axes, Some(aa_control))?);
         }
         self.group();
         Ok(())
@@ -235,13 +235,13 @@ impl Plan {
 
     /// Whether the repeat of a target's first cell is to be measured on a second start of its server, where there can be one: in
     /// a new run it is, and in a recorded one where it was.
-    pub fn wants_second_start(&self, target: usize) -> bool {
-        let repeat = self
+    pub fn wants_second_instance(&self, target: usize) -> bool {
+        let aa_control = self
             .cells
             .iter()
             .map(|cell| &cell.record)
-            .find(|record| record.repeat && record.target == target);
-        repeat.map_or_else(|| !self.cells.iter().any(|cell| cell.record.repeat), |record| record.second_start)
+            .find(|record| record.aa_control && record.target == target);
+        aa_control.map_or_else(|| !self.cells.iter().any(|cell| cell.record.aa_control), |record| record.second_instance)
     }
 
     fn group(&mut self) {

@@ -71,7 +71,7 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
 /// # Errors
 /// [`NotOurs`](ErrorKind::NotOurs), naming the collection that someone else made; or the server's error.
 pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Result<()> {
-    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+    for (record, cell) in plan.available().filter(|(record, _)| !record.aa_control) {
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         let ours = |collection: &&Arc<Collection>| Collection::name_is_ours(&collection.name);
         for collection in cell.demand.operations.iter().filter_map(Operation::collection).filter(ours) {
@@ -88,7 +88,7 @@ pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) 
 /// sentence each. What Kurabe loads itself is analysed once it is loaded. A server that cannot be asked says nothing.
 pub fn unanalysed(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Vec<String> {
     let (mut asked, mut unknown) = (HashSet::new(), Vec::new());
-    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+    for (record, cell) in plan.available().filter(|(record, _)| !record.aa_control) {
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         for operation in &cell.demand.operations {
             let named = match operation {

@@ -203,7 +203,7 @@ mod tests {
                 verify_ns_per_op: 0.0,
                 verified: None,
                 exhausted: None,
-                around_ns: 0,
+                overhead_ns: 0,
                 observed: None,
                 metrics: Vec::new(),
                 windows: Vec::new(),

@@ -47,7 +47,7 @@ pub(crate) struct Disturbance {
 
 /// Which of the trials that are made in a disturbed one's place this is, and why it is made.
 #[derive(Clone, Debug)]
-pub(crate) struct Repeat {
+pub(crate) struct Rerun {
     /// What disturbed the last one, as a clause.
     pub(crate) why: String,
     /// The first is 1.
@@ -76,9 +76,9 @@ pub(crate) struct RunState {
     pub(crate) total: Duration,
     pub(crate) timed: u32,
     /// What trials that were made again took.
-    pub(crate) again: Duration,
+    pub(crate) rerun_time: Duration,
     /// Trials of an earlier sitting in which Kurabe stood still, and in whose place none was made.
-    pub(crate) unrepeated: HashMap<(u32, TrialId), Repeat>,
+    pub(crate) pending_reruns: HashMap<(u32, TrialId), Rerun>,
     /// The block of rounds in which this sitting has made trials last.
     pub(crate) block: Option<u32>,
 }
@@ -93,18 +93,18 @@ impl RunState {
             took: HashMap::new(),
             total: Duration::ZERO,
             timed: 0,
-            again: Duration::ZERO,
-            unrepeated: HashMap::new(),
+            rerun_time: Duration::ZERO,
+            pending_reruns: HashMap::new(),
             block: None,
         };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
             if let Some(why) = standstill_of(&trial.outcome) {
-                state.unrepeated.insert((trial.round, id), Repeat { why, number: 1 });
+                state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
                 continue;
             }
-            state.unrepeated.remove(&(trial.round, id));
+            state.pending_reruns.remove(&(trial.round, id));
             if places.contains(&id) && state.made.insert((trial.round, id)) {
                 *state.rounds_made.entry(id).or_default() += 1;
                 state.ended += 1;

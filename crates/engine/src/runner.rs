@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
-use crate::run_state::{Disturbance, Progress, Repeat, RunState, TrialResult, standstill};
+use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
 use crate::sides::Sides;
 use crate::target::{Restart, Target};
 use crate::trial::{Failure, Pace, Trial, panicked};
@@ -96,9 +96,9 @@ impl<'a> Runner<'a> {
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
 /// Trials that are made again may take this part of the time of all others.
-const AGAIN_PART: f64 = 0.2;
+const RERUN_SHARE: f64 = 0.2;
 /// So many trials are made in the place of one in which Kurabe itself stood still.
-const REPEATS: u32 = 2;
+const MAX_STALL_RERUNS: u32 = 2;
 
 impl Runner<'_> {
     /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
@@ -196,15 +196,15 @@ impl Runner<'_> {
         state: &mut RunState,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
-        let mut again: VecDeque<(Vec<TrialId>, Repeat, bool)> = VecDeque::new();
+        let mut queue: VecDeque<(Vec<TrialId>, Rerun, bool)> = VecDeque::new();
         for mut group in self.plan.round(round) {
             group.retain(|id| !state.made.contains(&(round, *id)));
             let tried = group.len();
             group.retain(|id| !state.failed.contains(id));
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
-            let repeat = group.iter().find_map(|id| state.unrepeated.get(&(round, *id))).cloned();
-            let made = self.make(round, &group, repeat.as_ref(), fixtures, progress, emit)?;
+            let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
+            let made = self.make(round, &group, rerun.as_ref(), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -212,25 +212,25 @@ impl Runner<'_> {
                 disturbed = disturbed.or(attempt.disturbed);
             }
             if let Some(Disturbance { why, stood_still }) = disturbed {
-                let number = repeat.map_or(0, |repeat| repeat.number) + 1;
-                again.push_back((group, Repeat { why, number }, stood_still));
+                let number = rerun.map_or(0, |rerun| rerun.number) + 1;
+                queue.push_back((group, Rerun { why, number }, stood_still));
             }
         }
-        while let Some((mut group, repeat, stood_still)) = again.pop_front() {
+        while let Some((mut group, rerun, stood_still)) = queue.pop_front() {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
             // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
-            if !stood_still && (state.again + last).as_secs_f64() > state.total.as_secs_f64() * AGAIN_PART {
+            if !stood_still && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE {
                 continue;
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(round, &group, Some(&repeat), fixtures, progress, emit)?;
+            let made = self.make(round, &group, Some(&rerun), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
                 if !stood_still {
-                    state.again += attempt.took;
+                    state.rerun_time += attempt.took;
                 }
                 if attempt.stood_still() {
                     disturbed = attempt.disturbed;
@@ -239,7 +239,7 @@ impl Runner<'_> {
                 }
             }
             if let Some(Disturbance { why, .. }) = disturbed {
-                again.push_back((group, Repeat { why, number: repeat.number + 1 }, true));
+                queue.push_back((group, Rerun { why, number: rerun.number + 1 }, true));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -250,7 +250,7 @@ impl Runner<'_> {
         &self,
         round: u32,
         group: &[TrialId],
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -259,10 +259,10 @@ impl Runner<'_> {
             [] => Ok(Some(Vec::new())),
             // One whose neighbours have failed stays in slices: only trials that were made alike are compared.
             [id] if round == 0 || !self.plan.is_interleaved(id) => {
-                let made = self.attempt(round, id, repeat, fixtures, progress, emit)?;
+                let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, repeat, fixtures, progress, emit),
+            _ => self.interleave(round, group, rerun, fixtures, progress, emit),
         }
     }
 
@@ -271,7 +271,7 @@ impl Runner<'_> {
         &self,
         round: u32,
         id: TrialId,
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -285,19 +285,19 @@ impl Runner<'_> {
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let fixture = &mut fixtures[cell.slot];
-        let rerun = repeat.is_some();
+        let is_rerun = rerun.is_some();
         let trial =
-            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, fixture, emit)));
+            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, is_rerun, fixture, emit)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-        let (outcome, disturbed) = self.judge_disturbance(outcome, repeat);
+        let (outcome, disturbed) = self.judge_disturbance(outcome, rerun);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target begins with a fresh connection and fresh data.
             fixtures[cell.slot] = None;
         }
         let operation = operation.name.to_owned();
-        let again = repeat.map(|repeat| repeat.why.clone());
-        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, again };
+        let rerun_reason = rerun.map(|rerun| rerun.why.clone());
+        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
         emit(Event::TrialEnds { record: &record })?;
         Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
     }
@@ -307,7 +307,7 @@ impl Runner<'_> {
     pub(crate) fn judge_disturbance(
         &self,
         trial: Result<Measurement, Failure>,
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
     ) -> (Result<Measurement, Failure>, Option<Disturbance>) {
         let stood_still = match &trial {
             Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
@@ -328,8 +328,8 @@ impl Runner<'_> {
             return (trial, why.map(|why| Disturbance { why, stood_still: false }));
         }
         let why = standstill(stood_still);
-        let number = repeat.map_or(0, |repeat| repeat.number);
-        if number < REPEATS {
+        let number = rerun.map_or(0, |rerun| rerun.number);
+        if number < MAX_STALL_RERUNS {
             return (trial, Some(Disturbance { why, stood_still: true }));
         }
         let message = format!("{why} during this trial, and during each of the {number} before it");
@@ -384,7 +384,7 @@ impl Runner<'_> {
             // Where the first is opened anew, those of repeats keep what they have.
             Fixture::open(target, slot, 2 * targets, self.run)
         } else {
-            Fixture::of_repeat(target, slot, self.run)
+            Fixture::of_aa_control(target, slot, self.run)
         }
     }
 
@@ -467,7 +467,7 @@ impl Runner<'_> {
         };
         // A search for a rate is led astray by any of its trials.
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
-        measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+        measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
 }

@@ -23,11 +23,11 @@ pub struct Target {
     pub restart: Option<Restart>,
     /// A second start of its server, on which the repeat of its first cell is measured; `None`: it is measured on the
     /// same server.
-    pub second: Option<SecondStart>,
+    pub second: Option<SecondInstance>,
 }
 
 /// Another process of a target's server, with its own data: of the same version and settings, on the same processors.
-pub struct SecondStart {
+pub struct SecondInstance {
     /// What reaches it.
     pub driver: Box<dyn Driver>,
     /// As [`Target::restart`].
@@ -44,18 +44,18 @@ impl Target {
     }
 
     /// The second start, where a cell is measured on it.
-    fn second_of(&self, cell: &CellRecord) -> Option<&SecondStart> {
-        self.second.as_ref().filter(|_| cell.second_start)
+    fn second_instance_of(&self, cell: &CellRecord) -> Option<&SecondInstance> {
+        self.second.as_ref().filter(|_| cell.second_instance)
     }
 
     /// What reaches the start of the server on which a cell is measured.
     pub(crate) fn driver_of(&self, cell: &CellRecord) -> &dyn Driver {
-        self.second_of(cell).map_or(&*self.driver, |second| &*second.driver)
+        self.second_instance_of(cell).map_or(&*self.driver, |second| &*second.driver)
     }
 
     /// What restarts the server on which a cell is measured.
     pub(crate) fn restart_of(&self, cell: &CellRecord) -> Option<&Restart> {
-        self.second_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
+        self.second_instance_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
     }
 
     /// Why it cannot do what a cell demands; `None` where it can.

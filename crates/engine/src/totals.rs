@@ -4,7 +4,7 @@ use crate::client::Outcome;
 use crate::connections::Connections;
 use crate::curve::Curve;
 use crate::open::Paced;
-use crate::parts::Parts;
+use crate::spans::Spans;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_stats::Histogram;
@@ -23,7 +23,7 @@ pub(crate) struct Totals {
     pub(crate) connections: Connections,
     /// Each client's timeline with its end; none of an open loop.
     pub(crate) clients: Vec<(Curve, (u64, u64))>,
-    pub(crate) parts: Parts,
+    pub(crate) spans: Spans,
     pub(crate) paced: Paced,
     /// Whether a client ended the trial, having changed each of its records.
     pub(crate) exhausted: bool,
@@ -45,7 +45,7 @@ impl Totals {
             checks: Histogram::new(),
             connections: Connections::default(),
             clients: Vec::new(),
-            parts: Parts::default(),
+            spans: Spans::default(),
             paced: Paced::new(),
             exhausted: false,
             error: None,
@@ -65,7 +65,7 @@ impl Totals {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
                 sum.clients.push((outcome.curve, end));
             }
-            sum.parts.merge(&outcome.parts);
+            sum.spans.merge(&outcome.spans);
             if let Some(paced) = outcome.paced {
                 sum.paced.merge(&paced);
             }

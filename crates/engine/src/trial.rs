@@ -229,7 +229,7 @@ impl Trial<'_> {
             verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
-            around_ns: 0,
+            overhead_ns: 0,
             observed: observed.map(Box::new),
             // Slices have gaps between them, so that equal parts of them are not equal parts of time.
             windows: if slices.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
@@ -238,7 +238,7 @@ impl Trial<'_> {
             metrics: [
                 throughput::metrics(&totals.clients),
                 totals.connections.metrics(),
-                totals.parts.metrics(),
+                totals.spans.metrics(),
                 tiers.unwrap_or_default(),
                 memory,
                 metrics,

@@ -29,7 +29,7 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let mut histogram = Histogram::new();
     let mut work = |times: u64| {
         for _ in 0..times {
-            transaction.draw();
+            transaction.prepare_input();
             let began = Instant::now();
             transaction.run(&mut *session).unwrap();
             histogram.record(began.elapsed().as_nanos() as u64);

@@ -57,7 +57,7 @@ struct Drawn {
     round: u32,
     target: usize,
     statement: String,
-    repeat: bool,
+    aa_control: bool,
     rerun: bool,
     keys: Vec<i64>,
 }
@@ -105,8 +105,8 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
                     round: record.round,
                     target: cell.target,
                     statement: cell.axes.word("statement").unwrap().to_owned(),
-                    repeat: cell.repeat,
-                    rerun: record.again.is_some(),
+                    aa_control: cell.aa_control,
+                    rerun: record.rerun_reason.is_some(),
                     keys,
                 });
             }
@@ -128,7 +128,7 @@ fn shared(one: &Drawn, other: &Drawn) -> usize {
 fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
     let trials = drawn(Some(|_: &Measurement| Some("always".to_owned())));
     assert!(trials.iter().any(|trial| trial.rerun), "a trial was made again");
-    assert!(trials.iter().any(|trial| trial.repeat), "a cell was repeated");
+    assert!(trials.iter().any(|trial| trial.aa_control), "a cell was repeated");
     for (at, one) in trials.iter().enumerate() {
         for other in trials[..at].iter().filter(|other| other.target == one.target) {
             // By chance two trials share a key in a tenth of cases.
@@ -143,7 +143,7 @@ fn all_targets_are_asked_for_the_same_keys() {
     let first = |trial: &&Drawn| trial.target == 0;
     for one in trials.iter().filter(first) {
         let is_twin =
-            |other: &&Drawn| other.target == 1 && other.repeat == one.repeat && other.round == one.round;
+            |other: &&Drawn| other.target == 1 && other.aa_control == one.aa_control && other.round == one.round;
         let twin = trials.iter().filter(is_twin).find(|other| other.statement == one.statement);
         assert_eq!(one.keys, twin.unwrap().keys);
     }

@@ -219,7 +219,7 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     let targets = [Target::new("null", Box::new(driver), facts)];
     // Without the cell's repeat: one trial.
     let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
-    plan.retain(|cell| !cell.repeat);
+    plan.retain(|cell| !cell.aa_control);
     assert_eq!(plan.cells[0].record.unavailable, None);
     let mut trials = Runner::new(&plan, "lies", &targets).trials().unwrap();
     assert_eq!(trials.len(), 1, "{trials:?}");

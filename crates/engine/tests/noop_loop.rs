@@ -89,7 +89,7 @@ impl Transaction for Ping {
         Ok(())
     }
 
-    fn draw(&mut self) {}
+    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let prepared = self.prepared.as_ref();

@@ -9,7 +9,7 @@ use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::target::{Restart, SecondStart, Target};
+use kurabe_engine::target::{Restart, SecondInstance, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ fn targets(counts: &Counts) -> [Target; 2] {
     let facts = open().describe().unwrap();
     let [mut a, mut b] = ["a", "b"].map(|name| Target::new(name, open(), facts.clone()));
     a.restart = Some(counting(&counts[0]));
-    a.second = Some(SecondStart { driver: open(), restart: Some(counting(&counts[1])) });
+    a.second = Some(SecondInstance { driver: open(), restart: Some(counting(&counts[1])) });
     b.restart = Some(counting(&counts[2]));
     [a, b]
 }

@@ -28,7 +28,7 @@ impl Transaction for Count {
         Ok(())
     }
 
-    fn draw(&mut self) {}
+    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let rows = fill::count(session, &self.collection)?;
@@ -42,7 +42,7 @@ impl Transaction for Count {
 }
 
 impl Page for Count {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.rows, &[], out);
     }
 }

@@ -176,7 +176,7 @@ impl<D: RowData> Transaction for Read<D> {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = 1 + self.rng.below(self.rows.records);
         self.named = false;
     }
@@ -205,14 +205,14 @@ impl<D: RowData> Transaction for Read<D> {
 }
 
 impl<D: RowData> Page for Read<D> {
-    fn choose(&mut self, key: u64) -> Result<()> {
+    fn set_key(&mut self, key: u64) -> Result<()> {
         // Keys are signed on the server.
         self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
         self.named = true;
         Ok(())
     }
 
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
     }
 }

@@ -89,7 +89,7 @@ impl Transaction for Visitor {
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.path.clear();
         self.visit.draw(&mut self.path);
     }

@@ -88,7 +88,7 @@ impl Progress {
 
     fn words(&self, cell: &CellRecord) -> String {
         let text = words(&self.axes, &cell.axes);
-        if cell.repeat { format!("{text} (repeat)") } else { text }
+        if cell.aa_control { format!("{text} (repeat)") } else { text }
     }
 
     fn line(&mut self, text: &str) {

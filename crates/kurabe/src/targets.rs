@@ -14,7 +14,7 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::sides::Sides;
-use kurabe_engine::target::{Restart, SecondStart, Target};
+use kurabe_engine::target::{Restart, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -58,7 +58,7 @@ pub(crate) struct Wish {
     /// Processors of their own for clients and throwaway servers.
     pub(crate) sides: Option<Sides>,
     /// By target: whether its repeat is to be measured on a second start of its server, where it can be; none more are.
-    pub(crate) second_starts: Vec<bool>,
+    pub(crate) second_instances: Vec<bool>,
 }
 
 impl Wish {
@@ -71,14 +71,14 @@ impl Wish {
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
             sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
-            second_starts: (0..spec.targets.len()).map(|target| plan.wants_second_start(target)).collect(),
+            second_instances: (0..spec.targets.len()).map(|target| plan.wants_second_instance(target)).collect(),
         }
     }
 
     /// Whether the repeat of a target's first cell is to be measured on a second start of its server. Behind a cache it is
     /// not: the cache would be another one too. An application, and a server that is not ours, has one start only.
-    fn second_start(&self, target: usize) -> bool {
-        self.second_starts.get(target) == Some(&true) && self.caches.is_empty()
+    fn second_instance(&self, target: usize) -> bool {
+        self.second_instances.get(target) == Some(&true) && self.caches.is_empty()
     }
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         signals::check()?;
-        let twice = wish.second_start(at);
+        let twice = wish.second_instance(at);
         let (mut restart, mut second) = (None, None);
         let reached = if url.scheme == UP {
             signals::wait_for(format!("a throwaway {} to start", url.path));
@@ -189,7 +189,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         let second = second.filter(|_| refused.is_none()).map(|(reached, restart)| {
             let (driver, ..) = open_one(&reached, durability)
                 .map_err(|error| error.context(format!("the second start of {url}")))?;
-            Ok::<_, Error>(SecondStart { driver, restart })
+            Ok::<_, Error>(SecondInstance { driver, restart })
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {

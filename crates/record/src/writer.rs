@@ -147,7 +147,7 @@ mod tests {
 
     fn failed(round: u32) -> TrialRecord {
         let outcome = Outcome::Failed { kind: ErrorKind::Server, reason: "no".into(), mismatches: 0 };
-        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome, again: None }
+        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome, rerun_reason: None }
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             verify_ns_per_op: f64::NAN,
             verified: None,
             exhausted: None,
-            around_ns: 0,
+            overhead_ns: 0,
             observed: None,
             metrics: Vec::new(),
             windows: Vec::new(),

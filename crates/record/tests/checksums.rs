@@ -45,7 +45,7 @@ fn random_trials(rng: &mut Rng) -> Vec<TrialRecord> {
     for trial in &mut trials {
         trial.at_ms = rng.below(1_000_000);
         if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.around_ns = rng.below(1 << 40);
+            measured.overhead_ns = rng.below(1 << 40);
             measured.verify_ns_per_op = rng.unit_f64() * 1e3;
             measured.service.record(1_000 + rng.below(1 << 30));
         }

@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
     ("status", |_, cell| cell.status.word().to_owned()),
     ("reason", |_, cell| cell.reason.clone().unwrap_or_default()),
     ("baseline_repeat", |_, cell| cell.baseline_repeat.to_string()),
-    ("second_start", |_, cell| cell.second_start.to_string()),
+    ("second_instance", |_, cell| cell.second_instance.to_string()),
     ("noise_floor", |_, cell| cell.noise_floor.map_or_else(String::new, |floor| format!("{floor:.6}"))),
     ("rounds", |_, cell| cell.rounds.to_string()),
     ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.median))),

@@ -240,7 +240,7 @@ pub struct NoiseFloor {
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
     /// Whether the cell was measured again on a second start of its server; if not, on the same server.
-    pub second_start: bool,
+    pub second_instance: bool,
 }
 
 /// What the tool itself costs.

@@ -21,7 +21,7 @@ struct Floor {
     metric: MetricInfo,
     difference: f64,
     /// Whether the cell was repeated on a second start of its server.
-    second_start: bool,
+    second_instance: bool,
 }
 
 impl Noise {
@@ -31,23 +31,23 @@ impl Noise {
         let pairs: Vec<(&CellFigures, &CellFigures)> = cells
             .iter()
             .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
-            .filter_map(|repeat| Some((repeat, original(cells, repeat)?)))
+            .filter_map(|aa_control| Some((aa_control, original(cells, aa_control)?)))
             .collect();
-        let floor = |repeat: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
-            let same = pairs.iter().filter(|(other, _)| other.target_index == repeat.target_index).count();
+        let floor = |aa_control: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
+            let same = pairs.iter().filter(|(other, _)| other.target_index == aa_control.target_index).count();
             let settings = IntervalSettings::new(mix(spec.seed, 0xAA)).for_comparisons(same as u32);
-            let pair = paired(repeat, original, metric, spec);
+            let pair = paired(aa_control, original, metric, spec);
             let difference = noise_floor(&[PairedRatio::of(&pair.a, &pair.b, &settings).ok()?])?;
             Some(Floor {
-                target: repeat.target_index,
-                operation: repeat.operation.clone(),
+                target: aa_control.target_index,
+                operation: aa_control.operation.clone(),
                 metric: metric.clone(),
                 difference,
-                second_start: repeat.second_start,
+                second_instance: aa_control.second_instance,
             })
         };
-        let of_pair = |(repeat, original): &(&CellFigures, &CellFigures)| {
-            labels.metrics.iter().filter_map(|metric| floor(repeat, original, metric)).collect::<Vec<_>>()
+        let of_pair = |(aa_control, original): &(&CellFigures, &CellFigures)| {
+            labels.metrics.iter().filter_map(|metric| floor(aa_control, original, metric)).collect::<Vec<_>>()
         };
         Self { floors: pairs.iter().flat_map(of_pair).collect() }
     }
@@ -91,19 +91,19 @@ impl Noise {
                 operation: floor.operation.clone(),
                 metric: floor.metric.name.clone(),
                 noise_floor: floor.difference,
-                second_start: floor.second_start,
+                second_instance: floor.second_instance,
             })
             .collect()
     }
 }
 
-fn original<'a>(cells: &'a [CellFigures], repeat: &CellFigures) -> Option<&'a CellFigures> {
+fn original<'a>(cells: &'a [CellFigures], aa_control: &CellFigures) -> Option<&'a CellFigures> {
     cells.iter().find(|cell| {
         !cell.baseline_repeat
             && cell.status == Status::Ok
-            && cell.target_index == repeat.target_index
-            && cell.operation == repeat.operation
-            && cell.axes == repeat.axes
+            && cell.target_index == aa_control.target_index
+            && cell.operation == aa_control.operation
+            && cell.axes == aa_control.axes
     })
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the JSON report.
-pub const REPORT_VERSION: u32 = 3;
+pub const REPORT_VERSION: u32 = 4;
 
 /// All that a report says of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -254,7 +254,7 @@ pub struct CellFigures {
     pub baseline_repeat: bool,
     /// Whether this repeat was measured on a second start of the server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub second_start: bool,
+    pub second_instance: bool,
     /// The noise floor of its target and operation, by what loops are compared by, as a relative difference; `None` where it
     /// was not measured.
     pub noise_floor: Option<f64>,

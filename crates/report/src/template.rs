@@ -649,7 +649,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                     format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
                 };
                 let of_target = |floors: &[NoiseFloor]| {
-                    let on = if floors[0].second_start { "on a second start" } else { "on the same server" };
+                    let on = if floors[0].second_instance { "on a second start" } else { "on the same server" };
                     let on = if labels.several_targets() {
                         format!("{} {on}", target(&floors[0].target))
                     } else {

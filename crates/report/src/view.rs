@@ -102,7 +102,7 @@ impl View {
 fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>) -> Summary {
     let mut summary = analyse(shown, info);
     if gone > 0 {
-        let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.repeat);
+        let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.aa_control);
         let noise_floor_lost = has_floor(whole) && !has_floor(shown);
         let left_out = Finding::LeftOut { targets: gone as u32, noise_floor_lost };
         // First among the cautions.

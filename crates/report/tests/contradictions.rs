@@ -81,7 +81,7 @@ fn random(seed: u64) -> Run {
                     operation: operation.clone(),
                     at_ms: 0,
                     outcome,
-                    again: None,
+                    rerun_reason: None,
                 });
             }
         }
@@ -124,7 +124,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
             ..Verification::default()
         }),
         exhausted: None,
-        around_ns: 0,
+        overhead_ns: 0,
         observed: None,
         metrics: Vec::new(),
         windows: Vec::new(),

@@ -37,7 +37,7 @@ fn trials_that_were_made_again_or_failed_are_in_no_slope() {
     let whole = slope(&run());
     let mut again = run();
     let mut second = again.trials[0].clone();
-    second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+    second.rerun_reason = Some("other processes used 40 % of the machine's CPU".to_owned());
     let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
     first.metrics.iter_mut().for_each(|figure| figure.value *= 1e3);
     again.trials.push(second);

@@ -14,7 +14,7 @@ fn run() -> Run {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     for trial in &mut run.trials {
         let cell = &run.header.cells[trial.cell];
-        if let (Outcome::Measured(measured), true, 1) = (&mut trial.outcome, cell.repeat, cell.target) {
+        if let (Outcome::Measured(measured), true, 1) = (&mut trial.outcome, cell.aa_control, cell.target) {
             measured.elapsed_ns = measured.elapsed_ns * (100 + u64::from(trial.round % 2) * 10) / 100;
         }
     }

@@ -20,7 +20,7 @@ fn run(restarts: u32) -> Run {
         let cells = &run.header.cells;
         let cell = &cells[trial.cell];
         let is_same = |at: usize| {
-            cells[at].target == 0 && cells[at].repeat == cell.repeat && cells[at].axes == cell.axes
+            cells[at].target == 0 && cells[at].aa_control == cell.aa_control && cells[at].axes == cell.axes
         };
         let first = of_first.iter().find(|other| {
             is_same(other.cell) && other.round == trial.round && other.operation == trial.operation

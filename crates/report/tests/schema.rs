@@ -33,7 +33,7 @@ fn disturbed() -> Run {
         seen.host.cpus[0].steal_ns = 300_000_000;
         measured.observed = Some(Box::new(seen));
     }
-    run.trials[0].again = Some("other processes used 40 %".to_owned());
+    run.trials[0].rerun_reason = Some("other processes used 40 %".to_owned());
     run
 }
 
@@ -87,7 +87,7 @@ fn reports() -> Vec<Value> {
             ..Scenario::default()
         }
         .run();
-        run.header.cells[1].repeat = false;
+        run.header.cells[1].aa_control = false;
         run.header.cells[1].axes = kurabe_core::axis::Cell::default();
         run.trials.retain(|trial| trial.cell == 1);
         run

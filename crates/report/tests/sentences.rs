@@ -498,7 +498,7 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
     for factor in [2, 1] {
         let mut again = run.clone();
         let mut second = again.trials[0].clone();
-        second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+        second.rerun_reason = Some("other processes used 40 % of the machine's CPU".to_owned());
         let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
         // The first, which is wildly off, either way, must not show.
         first.elapsed_ns = if factor == 2 { first.elapsed_ns * 50 } else { first.elapsed_ns / 50 };

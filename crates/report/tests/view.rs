@@ -236,11 +236,11 @@ fn a_target_that_is_left_out_was_never_there() {
 fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     let repeats: Vec<usize> = (0..run.header.cells.len())
-        .filter(|at| run.header.cells[*at].repeat && run.header.cells[*at].target > 0)
+        .filter(|at| run.header.cells[*at].aa_control && run.header.cells[*at].target > 0)
         .collect();
     run.trials.retain(|trial| !repeats.contains(&trial.cell));
     for at in repeats {
-        run.header.cells[at].repeat = false;
+        run.header.cells[at].aa_control = false;
     }
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());

@@ -237,7 +237,7 @@ impl Transaction for Visitor {
         self.met.warmup = std::mem::take(&mut self.met.measured);
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let shared = &self.shared;
         let writes = self.rng.below(100) < shared.writes;
         if let Some(own) = self.own.as_ref().filter(|_| writes) {

@@ -166,7 +166,7 @@ impl Transaction for CustomTransaction {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let programs = &self.shared.declared.programs;
         let state = &mut self.state;
         let mut ticket = if programs.len() > 1 { state.rng.below(self.shared.weights) } else { 0 };

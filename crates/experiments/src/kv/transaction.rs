@@ -57,7 +57,7 @@ impl Transaction for Write {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.next;
         // Also where the last one failed: its answer may have been lost, and not the record.
         self.next += self.step;
@@ -89,7 +89,7 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.key, &self.data, out);
     }
 }

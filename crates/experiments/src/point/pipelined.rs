@@ -75,7 +75,7 @@ impl Transaction for ReadMany {
         self.batch.attach(session)
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         for key in &mut self.keys {
             *key = 1 + self.rng.below(self.store.records);
         }
@@ -121,7 +121,7 @@ impl Transaction for WriteMany {
         self.batch.attach(session)
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         for (key, data) in &mut self.rows {
             let (drawn, version) = self.source.draw();
             *key = drawn;

@@ -89,7 +89,7 @@ impl Transaction for Write {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let (key, version) = self.keys.draw();
         self.key = key;
         self.store.data.write(key, version, &mut self.data);
@@ -114,7 +114,7 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.key, &self.data, out);
     }
 }

@@ -76,7 +76,7 @@ impl Transaction for Write {
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.next;
         // Also where the last one failed: its answer may have been lost, and not the session.
         self.next += self.step;
@@ -135,7 +135,7 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), &self.payload, out);
     }
 }
@@ -184,7 +184,7 @@ impl Transaction for Read {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.rng.below(self.records);
         self.id = Ident::of(self.store.seed, self.key);
     }
@@ -209,7 +209,7 @@ impl Transaction for Read {
 }
 
 impl Page for Read {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), self.answer.payload(&self.store), out);
     }
 }

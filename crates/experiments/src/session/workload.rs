@@ -130,7 +130,7 @@ impl Prepare for SessionWorkload {
         let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
         writer.attach(session)?;
         fill::in_batches(session, self.records, |session, _| {
-            writer.draw();
+            writer.prepare_input();
             writer.run(session)?;
             writer.check()
         })?;

@@ -45,7 +45,7 @@ impl Transaction for Show {
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = None;
     }
 
@@ -75,12 +75,12 @@ impl Transaction for Show {
 }
 
 impl Page for Show {
-    fn choose(&mut self, key: u64) -> Result<()> {
+    fn set_key(&mut self, key: u64) -> Result<()> {
         self.key = Some(key);
         Ok(())
     }
 
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         match self.what {
             Shown::User => answer::user(&self.user, out),
             Shown::Line => {

@@ -8,7 +8,7 @@ use super::user::{CHANGES, User};
 use crate::fill::text;
 use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Part, Transaction};
+use kurabe_core::experiment::{Client, Span, Transaction};
 use kurabe_core::metric::{Better, Metric, Unit};
 use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
@@ -46,11 +46,11 @@ impl Step {
         &mut self,
         session: &mut dyn Session,
         parameters: &[Value<'_>],
-        part: &mut Part,
+        span: &mut Span,
     ) -> Result<()> {
         let began = Instant::now();
         let done = self.statement.execute(session, parameters, &mut self.reply);
-        part.add(began.elapsed());
+        span.add(began.elapsed());
         done
     }
 }
@@ -61,7 +61,7 @@ pub(super) struct Request {
     draws: Draws,
     draw: Draw,
     steps: [Step; 4],
-    parts: [Part; METRICS.len()],
+    spans: [Span; METRICS.len()],
     /// Who logs in; after a check, the user as it logged in.
     user: User,
     /// What an update makes of it.
@@ -84,7 +84,7 @@ impl Request {
             draws: Draws::new(client, store.count, store.codes.towns.len() as u64),
             draw: Draw { line: 0, user: 1, version: None, town: None },
             steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
-            parts: std::array::from_fn(|at| Part::new(METRICS[at].name)),
+            spans: std::array::from_fn(|at| Span::new(METRICS[at].name)),
             user: User::default(),
             changed: User::default(),
             address: String::new(),
@@ -118,7 +118,7 @@ impl Transaction for Request {
         self.steps.iter_mut().try_for_each(|step| step.statement.detach(session))
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let (seed, codes) = (self.store.seed, &self.store.codes);
         self.draw = self.draws.next();
         let Draw { line, user, version, town } = self.draw;
@@ -138,7 +138,7 @@ impl Transaction for Request {
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let Draw { line, user, version, town } = self.draw;
         let [log_in, log, update, search] = &mut self.steps;
-        let (for_steps, for_types) = self.parts.split_at_mut(STEPS);
+        let (for_steps, for_types) = self.spans.split_at_mut(STEPS);
         let [for_log_in, for_log, for_update, for_search] = for_steps else { return Ok(()) };
         let own = &self.user;
         let began = Instant::now();
@@ -178,13 +178,13 @@ impl Transaction for Request {
         self.written
     }
 
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn spans(&self) -> &[Span] {
+        &self.spans
     }
 }
 
 impl Page for Request {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         let Draw { line, user, version: changed, town } = self.draw;
         let told =
             Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };

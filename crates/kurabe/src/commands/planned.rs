@@ -11,7 +11,7 @@ use std::time::Duration;
 /// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
 pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
-    let available = plan.available().filter(|(record, _)| !record.repeat).count();
+    let available = plan.available().filter(|(record, _)| !record.aa_control).count();
     let repeats = plan.available().count() - available;
     let repeats = if repeats == 1 { "a repeat".to_owned() } else { format!("{repeats} repeats") };
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
@@ -41,7 +41,7 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
     );
     if every_cell {
         for (cell, _) in plan.available() {
-            let repeat = match (cell.repeat, cell.second_start) {
+            let repeat = match (cell.aa_control, cell.second_instance) {
                 (false, _) => "",
                 (true, true) => " (repeat, on a second start)",
                 (true, false) => " (repeat, on the same server)",

@@ -75,24 +75,24 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             CellRecord {
                 target: 0,
                 axes: cell(1_000, "blob"),
-                repeat: false,
-                second_start: false,
+                aa_control: false,
+                second_instance: false,
                 unavailable: None,
                 stored_bytes: Some(1_000),
             },
             CellRecord {
                 target: 0,
                 axes: cell(1_000, "blob"),
-                repeat: true,
-                second_start: true,
+                aa_control: true,
+                second_instance: true,
                 unavailable: None,
                 stored_bytes: Some(1_000),
             },
             CellRecord {
                 target: 0,
                 axes: cell(4_000, "blob"),
-                repeat: false,
-                second_start: false,
+                aa_control: false,
+                second_instance: false,
                 unavailable: Some("a value of 4 kB is over the limit".into()),
                 stored_bytes: None,
             },
@@ -130,7 +130,7 @@ fn trial(n: u32) -> TrialRecord {
         verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
         verified: Some(Verification { answers: 220, ..Verification::default() }),
         exhausted: None,
-        around_ns: 1_000_000,
+        overhead_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         metrics: Vec::new(),
         windows: Vec::new(),
@@ -148,7 +148,7 @@ fn trial(n: u32) -> TrialRecord {
         operation: "read".into(),
         at_ms: u64::from(n) * 100,
         outcome,
-        again: None,
+        rerun_reason: None,
     }
 }
 

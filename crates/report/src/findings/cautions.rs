@@ -13,11 +13,11 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     if !run.is_complete() {
         let available = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count();
         let planned = available * run.header.spec.operations.len() * run.header.spec.rounds as usize;
-        let made = run.trials.iter().filter(|trial| trial.again.is_none()).count();
+        let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count();
         findings.push(Finding::Incomplete { made: made as u64, planned: planned as u64 });
     }
     findings.extend(run.resumptions.iter().filter_map(|resumption| resumed(context, resumption)));
-    let again = || run.trials.iter().filter_map(|trial| trial.again.as_deref());
+    let again = || run.trials.iter().filter_map(|trial| trial.rerun_reason.as_deref());
     findings.extend(
         again()
             .next()

@@ -195,7 +195,7 @@ impl Scenario {
                         operation: (*operation).to_owned(),
                         at_ms,
                         outcome,
-                        again: None,
+                        rerun_reason: None,
                     });
                 }
             }
@@ -237,7 +237,7 @@ impl Scenario {
             verify_ns_per_op: 20.0 + at.payload as f64 * 0.000_05,
             verified: Some(verified(writes, completed + 40)),
             exhausted: None,
-            around_ns: 2_000_000,
+            overhead_ns: 2_000_000,
             observed: None,
             metrics: Vec::new(),
             windows: Vec::new(),
@@ -248,7 +248,7 @@ impl Scenario {
 
     pub fn header(&self) -> RunHeader {
         let mut cells = Vec::new();
-        let cell = |target, payload, layout, compress, repeat| {
+        let cell = |target, payload, layout, compress, aa_control| {
             let axes = Cell::new([
                 ("payload".to_owned(), AxisValue::Number(payload)),
                 ("layout".to_owned(), word(layout)),
@@ -258,8 +258,8 @@ impl Scenario {
             let stored = if compress == "none" { payload } else { payload * 45 / 100 };
             let stored_bytes = Some(stored);
             // The first target's repeat is on a second start, as a throwaway server's is.
-            let second_start = repeat && target == 0;
-            CellRecord { target, axes, repeat, second_start, unavailable: None, stored_bytes }
+            let second_instance = aa_control && target == 0;
+            CellRecord { target, axes, aa_control, second_instance, unavailable: None, stored_bytes }
         };
         for target in 0..self.targets.len() {
             for payload in &self.payloads {

@@ -85,7 +85,7 @@ impl Ground<'_> {
         let mut run = RunPlan::new(experiment, &spec, &targets)?;
         // Another session can hold few rows only.
         run.allow_rewrites();
-        run.retain(|cell| !cell.repeat);
+        run.retain(|cell| !cell.aa_control);
         let plan = match kind {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {

@@ -219,7 +219,7 @@ impl<'a> Ground<'a> {
         let mut plan = RunPlan::new(experiment, spec, targets)?;
         plan.allow_rewrites();
         // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
-        plan.retain(|cell| !cell.repeat || cell.target == 0);
+        plan.retain(|cell| !cell.aa_control || cell.target == 0);
         let header = RunHeader {
             run: format!("truth-{}", std::process::id()),
             began: 0,

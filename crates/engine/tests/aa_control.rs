@@ -11,7 +11,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::target::{SecondStart, Target};
+use kurabe_engine::target::{SecondInstance, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn spec(slice_ns: Option<u64>) -> RunSpec {
 
 /// The repeats of a plan: their targets, and whether each is on a second start.
 fn repeats(cells: &[CellRecord]) -> Vec<(usize, bool)> {
-    cells.iter().filter(|cell| cell.repeat).map(|cell| (cell.target, cell.second_start)).collect()
+    cells.iter().filter(|cell| cell.aa_control).map(|cell| (cell.target, cell.second_instance)).collect()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn first_cell_of_each_target_is_repeated_on_a_second_start_where_there_is_one() 
     for slice_ns in [None, Some(1_000_000)] {
         let [one, second, other] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut targets = [target("a", &one), target("b", &other)];
-        targets[0].second = Some(SecondStart { driver: start(&second, false), restart: None });
+        targets[0].second = Some(SecondInstance { driver: start(&second, false), restart: None });
         let plan = Plan::new(experiment, &spec(slice_ns), &targets).unwrap();
         assert_eq!(repeats(&plan.records()), [(0, true), (1, false)]);
         let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
@@ -97,12 +97,12 @@ fn second_start_that_fails_fails_its_repeat_alone() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
-    targets[0].second = Some(SecondStart { driver: start(&reads, true), restart: None });
+    targets[0].second = Some(SecondInstance { driver: start(&reads, true), restart: None });
     let plan = Plan::new(experiment, &spec(None), &targets).unwrap();
     let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
     for trial in &trials {
         let failed = matches!(trial.outcome, Outcome::Failed { .. });
-        assert_eq!(failed, plan.cells[trial.cell].record.second_start, "{trial:?}");
+        assert_eq!(failed, plan.cells[trial.cell].record.second_instance, "{trial:?}");
     }
 }
 
@@ -111,12 +111,12 @@ fn recorded_run_repeats_where_it_repeated_when_it_began() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
-    targets[1].second = Some(SecondStart { driver: start(&reads, false), restart: None });
+    targets[1].second = Some(SecondInstance { driver: start(&reads, false), restart: None });
     let spec = spec(Some(1_000_000));
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let again = Plan::of_recorded(experiment, &spec, &plan.records(), &[false; 2]).unwrap();
     assert_eq!(repeats(&again.records()), [(0, false), (1, true)]);
-    assert_eq!([0, 1].map(|target| again.wants_second_start(target)), [false, true]);
+    assert_eq!([0, 1].map(|target| again.wants_second_instance(target)), [false, true]);
     let new = Plan::draft(experiment, spec, &[false; 2]).unwrap();
-    assert_eq!([0, 1].map(|target| new.wants_second_start(target)), [true, true]);
+    assert_eq!([0, 1].map(|target| new.wants_second_instance(target)), [true, true]);
 }

@@ -56,7 +56,7 @@ fn never(_: &Measurement) -> Option<String> {
 #[test]
 fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds() {
     let trials = run(40, &[], Some(always), &[]);
-    let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.again.is_some()).collect();
+    let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.rerun_reason.is_some()).collect();
     // The cell and its repeat, forty rounds; all suspect, and a fifth of the time for making them again.
     assert_eq!(trials.len() - again.len(), 80);
     assert!(!again.is_empty() && again.len() <= 40, "{}", again.len());
@@ -65,7 +65,7 @@ fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds(
         assert_eq!(trials.iter().filter(same).count(), 2, "more than once: {trial:?}");
         let at = trials.iter().position(|other| std::ptr::eq(other, *trial)).unwrap();
         assert!(trials[..at].iter().any(|other| same(&other)), "before the one that it stands for");
-        let next = trials[at..].iter().find(|other| other.again.is_none());
+        let next = trials[at..].iter().find(|other| other.rerun_reason.is_none());
         assert!(next.is_none_or(|next| next.round > trial.round), "not at the end of its round");
     }
     assert!(trials.iter().all(|trial| trial.round < 40));
@@ -86,7 +86,7 @@ fn resumed_run_makes_trials_again_in_which_it_stood_still() {
     let resumed = run(2, &[], None, &earlier);
     assert_eq!(resumed.len(), 1);
     assert_eq!((resumed[0].round, resumed[0].cell), (earlier[1].round, earlier[1].cell));
-    assert_eq!(resumed[0].again.as_deref(), Some("kurabe itself stood still for 5 s"));
+    assert_eq!(resumed[0].rerun_reason.as_deref(), Some("kurabe itself stood still for 5 s"));
     earlier.extend(resumed);
     assert!(run(2, &[], None, &earlier).is_empty());
 }
