@@ -29,7 +29,7 @@ impl Host {
     fn start(place: &Place) -> Self {
         let mut command = Command::new("unshare");
         command.args(["--net", "sh", "-c", FAR, crate::support::KURABE]);
-        place.settle(&mut command);
+        place.configure(&mut command);
         command.env("KURABE_OBSERVE_TOKEN", TOKEN).stdin(Stdio::piped());
         let mut observer = piped(&mut command);
         // The cable can be plugged in once that process has its own network.

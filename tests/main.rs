@@ -18,7 +18,7 @@ mod restarts;
 mod sabotage;
 mod said;
 mod servers;
-mod settle;
+mod conclusive;
 mod standstill;
 mod support;
 mod web;

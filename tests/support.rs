@@ -38,7 +38,7 @@ impl Place {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(KURABE);
         command.args(args);
-        self.settle(&mut command);
+        self.configure(&mut command);
         command
     }
 
@@ -46,12 +46,12 @@ impl Place {
     pub(crate) fn command_after(&self, before: &str, args: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{before} && exec \"$0\" \"$@\""), KURABE]).args(args);
-        self.settle(&mut command);
+        self.configure(&mut command);
         command
     }
 
     /// The places of whoever runs a program.
-    pub(crate) fn settle(&self, command: &mut Command) {
+    pub(crate) fn configure(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
         // Servers that the distribution lacks are found in the cache of whoever tests.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));

@@ -53,7 +53,7 @@ fn a_full_disk_keeps_what_was_recorded_and_is_said() {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", script, KURABE]);
     command.args(session(&["null:"], &GROWING));
-    place.settle(&mut command);
+    place.configure(&mut command);
     let answer = command.output().map(|output| Answer::of(&output));
     // Not everywhere may a user mount, and servers that must be there do not change that.
     let Some(answer) =

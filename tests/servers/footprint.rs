@@ -125,7 +125,7 @@ fn a_server_of_another_user_is_not_available_with_the_reason() {
         "--requests",
         "10",
     ]);
-    place.settle(&mut command);
+    place.configure(&mut command);
     let Ok(output) = command.current_dir("/").output() else {
         skip("there is no program setpriv");
         return;

@@ -74,7 +74,7 @@ impl Relay {
 
     /// What went through, once the client's goodbyes have: it does not wait for them itself, and they must not count for what
     /// comes next. No longer than a second, for clients that keep a connection.
-    pub(crate) fn settled(&self) -> Seen {
+    pub(crate) fn after_goodbyes(&self) -> Seen {
         for _ in 0..100 {
             let seen = self.seen();
             if seen.ended == seen.connections {

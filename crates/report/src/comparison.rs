@@ -16,7 +16,7 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
-use kurabe_stats::settle::{further_rounds, is_within};
+use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
 

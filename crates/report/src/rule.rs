@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
 use kurabe_stats::IntervalSettings;
-use kurabe_stats::settle::{Analyses, at_analysis};
+use kurabe_stats::interim::{Analyses, at_analysis};
 
 /// When a run is analysed, and the margin of its comparisons.
 #[derive(Clone, Debug)]

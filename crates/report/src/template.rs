@@ -547,7 +547,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                     let how = if *until {
                         "'kurabe resume' with more --max-rounds"
                     } else {
-                        "--until settled"
+                        "--until conclusive"
                     };
                     format!("about {} would decide {which} ({how})", more_rounds(more))
                 },

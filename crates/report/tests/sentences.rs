@@ -381,7 +381,7 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
 }
 
 #[test]
-fn the_next_analysis_of_a_run_until_settled_is_the_next_planned_one() {
+fn next_analysis_of_a_run_until_conclusive_is_the_next_planned_one() {
     let mut run = Scenario { rounds: 28, ..small() }.run();
     run.header.spec.rounds = 6;
     run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });

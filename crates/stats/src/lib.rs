@@ -13,7 +13,7 @@
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
 //! | [`verdict`] | may that be called faster or slower |
 //! | [`steady`] | was a trial steady, and from when on |
-//! | [`settle`] | were enough rounds made, without calling equals different by looking often |
+//! | [`interim`] | were enough rounds made, without calling equals different by looking often |
 //! | [`permutation`] | in which random order do records come, each once |
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
@@ -40,7 +40,7 @@ pub mod nested;
 pub mod paired;
 pub mod permutation;
 pub mod rng;
-pub mod settle;
+pub mod interim;
 pub mod steady;
 pub mod summary;
 pub mod verdict;

@@ -49,8 +49,8 @@ pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
     let change = if first > 0.0 { last / first } else { f64::MAX };
     // At the half, the smallest error may lie beyond it; that matters where both halves differ.
     let half = windows.len() / 2;
-    let unsettled = cut == half && differs(mean(&windows[..half]), mean(&windows[half..]), DRIFTS);
-    if unsettled || drifts(rest) {
+    let unsteady = cut == half && differs(mean(&windows[..half]), mean(&windows[half..]), DRIFTS);
+    if unsteady || drifts(rest) {
         return Some(Steadiness::Never(change));
     }
     if cut > 0 && differs(all, mean(rest), MATTERS) {

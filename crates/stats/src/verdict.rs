@@ -50,7 +50,7 @@ pub enum Verdict {
         reason: String,
     },
     /// Not yet decidable: there are fewer than two rounds, hence no interval, or the noise floor is not a number.
-    Open,
+    Inconclusive,
 }
 
 /// Judges a comparison against the noise floor, a relative difference such as 0.03 (see [`noise_floor`]; 0 if
@@ -59,10 +59,10 @@ pub enum Verdict {
 /// A noise floor that is negative, infinite or NaN leaves the verdict open, as does a ratio without interval.
 #[must_use]
 pub fn judge(ratio: &PairedRatio, noise_floor: f64, direction: Direction) -> Verdict {
-    let Some(interval) = ratio.interval else { return Verdict::Open };
+    let Some(interval) = ratio.interval else { return Verdict::Inconclusive };
     let known = noise_floor >= 0.0 && noise_floor.is_finite();
     if !known || ratio.ratio.is_nan() {
-        return Verdict::Open;
+        return Verdict::Inconclusive;
     }
     if interval.contains(1.0) || ratio.ratio.ln().abs() <= noise_floor.ln_1p() {
         return Verdict::Indistinguishable;

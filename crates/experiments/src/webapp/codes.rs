@@ -163,7 +163,7 @@ fn read_file(path: &str) -> Result<Vec<Town>> {
 
 /// Reads a list.
 fn read(from: impl Read) -> Result<Vec<Town>> {
-    // Ending at nothing but line feeds, records know their lines; what stands before one goes with the last column.
+    // StoppingRule at nothing but line feeds, records know their lines; what stands before one goes with the last column.
     let mut lines = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

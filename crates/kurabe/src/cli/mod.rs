@@ -92,7 +92,7 @@ pub(crate) fn command() -> Command {
                 .about("Goes on with a run that was stopped, at its next trial")
                 .arg(one_run("The run to go on with"))
                 .arg(Arg::new("max-rounds").long("max-rounds").value_name("N").help(
-                    "For a run made --until settled: so many rounds at most, in place of what was said then",
+                    "For a run made --until conclusive: so many rounds at most, in place of what was said then",
                 ))
                 .args(again()),
         )

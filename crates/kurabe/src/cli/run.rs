@@ -191,9 +191,9 @@ fn how() -> [Arg; 19] {
         arg(
             "until",
             "WHEN",
-            "settled: makes further rounds until each comparison is called, or known to be within --margin",
+            "conclusive: makes further rounds until each comparison is called, or known to be within --margin",
         )
-        .value_parser(["settled"])
+        .value_parser(["conclusive"])
         .hide_possible_values(true),
         arg("margin", "PERCENT", "With --until: a difference that does not matter [default: 5%]"),
         arg(

@@ -4,7 +4,7 @@ use super::cautions::{cautions, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::scale;
-use super::settle::Ending;
+use super::stopping_rule::StoppingRule;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -138,7 +138,7 @@ pub(super) fn go_on(
     output: &Output,
 ) -> Result<Exit> {
     let Resumed { mut run, mut writer, .. } = resumed;
-    let further = super::settle::prolongs(&run, max_rounds)?;
+    let further = super::stopping_rule::prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
         output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
         output.result(&report::terminal(&run, output))?;
@@ -232,7 +232,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         }
         observer.elsewhere(server.clone(), remote.clone());
     }
-    let mut ending = Ending::new(&run, began);
+    let mut ending = StoppingRule::new(&run, began);
     let runner = Runner {
         plan,
         run: &header.run,

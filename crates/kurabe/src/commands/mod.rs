@@ -13,7 +13,7 @@ mod report;
 mod run;
 mod runs;
 mod scale;
-mod settle;
+mod stopping_rule;
 mod show;
 mod truth;
 mod up;

@@ -36,7 +36,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     let first = open.connect(&ConnectOptions::default())?;
     relay.met(0);
     first.close()?;
-    let before = relay.settled();
+    let before = relay.after_goodbyes();
     let mut session = open.connect(&ConnectOptions::default())?;
     let connected = relay.met(before.connections);
     let prepared = session.prepare(&Operation::Ping)?;

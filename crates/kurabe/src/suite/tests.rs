@@ -69,7 +69,7 @@ fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() 
     assert_eq!((spec.duration_ns, spec.budget_ns), (Some(second), None));
     assert!(read("", &["--duration", "1s", "--budget", "20s"]).is_err());
     // Until settled the two go together: how long a trial takes, and how long the run.
-    let spec = read("duration = '1s'\nuntil = 'settled'", &["--budget", "20s"]).unwrap();
+    let spec = read("duration = '1s'\nuntil = 'conclusive'", &["--budget", "20s"]).unwrap();
     assert_eq!(spec.duration_ns, Some(second));
     assert_eq!(spec.until.unwrap().budget_ns, Some(20 * second));
 }
@@ -116,7 +116,7 @@ fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
         ("restarts = 2\nrounds = 6", "6 rounds cannot be divided into 3 blocks", "--rounds 7"),
         ("restarts = 2\nrounds = 5\ninterleave = 'off'", "5 rounds cannot be", "--rounds 6"),
         ("restarts = 1\nrounds = 2", "of 2 rounds at least", "--rounds 4"),
-        ("restarts = 1\nuntil = 'settled'", "does not go with --until", "known when the run begins"),
+        ("restarts = 1\nuntil = 'conclusive'", "does not go with --until", "known when the run begins"),
         ("restarts = 1001", "out of range", "from 0 to 1000"),
     ] {
         let error = spec(&format!("{on}\n{text}")).unwrap_err().to_string();

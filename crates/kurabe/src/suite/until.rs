@@ -1,4 +1,4 @@
-//! `--until settled`, and what ends it otherwise.
+//! `--until conclusive`, and what ends it otherwise.
 
 use super::Request;
 use kurabe_core::run::{DEFAULT_MARGIN, Until};
@@ -11,17 +11,17 @@ impl Request {
     /// Until when rounds are made, where that was said.
     pub(super) fn until(&self) -> Result<Option<Until>> {
         match self.until.as_deref() {
-            Some("settled") => Ok(Some(Until {
+            Some("conclusive") => Ok(Some(Until {
                 margin: self.margin.unwrap_or(DEFAULT_MARGIN),
                 max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
                 budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
             })),
             Some(other) => {
-                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: settled"))
+                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: conclusive"))
             }
             None if self.margin.is_some() || self.max_rounds.is_some() => {
                 Err(Error::usage("--margin and --max-rounds go with --until only")
-                    .hint("add --until settled"))
+                    .hint("add --until conclusive"))
             }
             None => Ok(None),
         }

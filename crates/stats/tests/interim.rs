@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use kurabe_stats::distribution::normal_quantile;
-use kurabe_stats::settle::{Analyses, at_analysis, further_rounds, is_settled, is_within};
+use kurabe_stats::interim::{Analyses, at_analysis, further_rounds, is_conclusive, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
 /// Rounds at the analyses of a run.
@@ -109,10 +109,10 @@ fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percen
 }
 
 #[test]
-fn what_is_equal_and_what_differs_by_five_percent_are_both_settled() {
-    let settled = |ratio: &PairedRatio, verdict: &Verdict| is_settled(verdict, ratio, 0.05);
+fn equal_and_five_percent_difference_both_become_conclusive() {
+    let conclusive = |ratio: &PairedRatio, verdict: &Verdict| is_conclusive(verdict, ratio, 0.05);
     for factor in [1.0, 1.08] {
-        let share = runs_that(Noise::Normal, 1, factor, (&[], true), settled);
+        let share = runs_that(Noise::Normal, 1, factor, (&[], true), conclusive);
         assert!(share >= 0.95, "×{factor}: {share}");
     }
     let faster = runs_that(Noise::Normal, 1, 1.08, (&[], true), |_, verdict| *verdict == Verdict::Faster);
@@ -120,16 +120,16 @@ fn what_is_equal_and_what_differs_by_five_percent_are_both_settled() {
 }
 
 #[test]
-fn the_rounds_that_are_foreseen_settle_most_comparisons() {
+fn predicted_rounds_decide_most_comparisons() {
     const RUNS: u64 = 300;
-    let (mut foreseen, mut settled) = (0, 0);
+    let (mut foreseen, mut conclusive) = (0, 0);
     for run in 0..RUNS {
         let mut rng = Rng::new(mix(11, run));
         let (a, b) =
             (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
         let settings = IntervalSettings { resamples: 200, ..IntervalSettings::new(run) };
         let (ratio, verdict) = judged(&a[..6], &b[..6], &settings);
-        if is_settled(&verdict, &ratio, 0.03) {
+        if is_conclusive(&verdict, &ratio, 0.03) {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.0, 0.03, None, &settings) else { continue };
@@ -137,8 +137,8 @@ fn the_rounds_that_are_foreseen_settle_most_comparisons() {
         let rounds = (6 + more + more / 2).min(400);
         let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
         foreseen += 1;
-        settled += u64::from(is_settled(&verdict, &ratio, 0.03));
+        conclusive += u64::from(is_conclusive(&verdict, &ratio, 0.03));
     }
     assert!(foreseen > RUNS / 2, "{foreseen}");
-    assert!(settled * 2 >= foreseen, "{settled} of {foreseen}");
+    assert!(conclusive * 2 >= foreseen, "{conclusive} of {foreseen}");
 }

@@ -13,9 +13,9 @@
 //! that of a run analysed once, at the second analysis by a half. Between two planned analyses there are no verdicts: they
 //! would be analyses that nothing was spent for.
 //!
-//! A comparison is settled when it is called faster or slower, or when its *whole* interval lies within a margin that
+//! A comparison is conclusive when it is called faster or slower, or when its *whole* interval lies within a margin that
 //! was said beforehand: then the difference, if there is one, is smaller than what matters (two one-sided tests; Schuirmann,
-//! J. Pharmacokinet. Biopharm. 15, 1987). `tests/settling.rs` shows the error rates on simulated runs.
+//! J. Pharmacokinet. Biopharm. 15, 1987). `tests/interim.rs` shows the error rates on simulated runs.
 
 use crate::interval::IntervalSettings;
 use crate::paired::PairedRatio;
@@ -23,7 +23,7 @@ use crate::verdict::Verdict;
 
 /// The factor from the rounds of one analysis to those of the next.
 const GROWTH: f64 = 1.5;
-/// No more rounds than this are foreseen: what needs more is not going to be settled.
+/// No more rounds than this are foreseen: what needs more is not going to be conclusive.
 const FORESEEN: usize = 10_000;
 /// No run has more rounds.
 const MOST: u32 = 1_000_000_000;
@@ -91,15 +91,15 @@ pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
 /// Whether further rounds could tell nothing more that matters: it is called, or within the margin, or cannot be
 /// called at all.
 #[must_use]
-pub fn is_settled(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
+pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
     match verdict {
         Verdict::Faster | Verdict::Slower | Verdict::NotComparable { .. } => true,
-        Verdict::Indistinguishable | Verdict::Open => is_within(ratio, margin),
+        Verdict::Indistinguishable | Verdict::Inconclusive => is_within(ratio, margin),
     }
 }
 
-/// About how many more rounds would settle a comparison, if these were as noisy as those made and the ratio stayed what it
-/// is; `None` where there is no interval, it is settled, or no number foreseen would do. `analyses`: when the run is
+/// About how many more rounds would decide a comparison, if these were as noisy as those made and the ratio stayed what it
+/// is; `None` where there is no interval, it is conclusive, or no number foreseen would do. `analyses`: when the run is
 /// analysed, where that is more than once. `settings` are those of one analysis.
 #[must_use]
 pub fn further_rounds(
@@ -120,14 +120,14 @@ pub fn further_rounds(
     let half = (interval.high.ln() - interval.low.ln()) / 2.0;
     let (per_unit, floor_per_unit) = (half / unit(made), noise_floor.max(0.0).ln_1p() * (made as f64).sqrt());
     let off = ratio.ratio.ln().abs();
-    let settles = |rounds: &usize| {
+    let is_decided = |rounds: &usize| {
         let half = per_unit * unit(*rounds);
         let called = off > half && off > floor_per_unit / (*rounds as f64).sqrt();
         called || off + half <= margin.ln_1p()
     };
     // Twice the rounds each time, then back: the quantile of each is some microseconds' work.
     let mut high = made + 1;
-    while !settles(&high) {
+    while !is_decided(&high) {
         if high >= FORESEEN {
             return None;
         }
@@ -136,7 +136,7 @@ pub fn further_rounds(
     let mut low = made;
     while high - low > 1 {
         let middle = usize::midpoint(low, high);
-        if settles(&middle) { high = middle } else { low = middle }
+        if is_decided(&middle) { high = middle } else { low = middle }
     }
     Some(high - made)
 }
@@ -189,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn settled_is_what_is_called_or_lies_within_the_margin_whole() {
+    fn called_or_whole_interval_within_margin_is_conclusive() {
         let wide = ratio(1.01, 0.97, 1.06);
-        assert!(!is_settled(&Verdict::Indistinguishable, &wide, 0.05));
-        assert!(is_settled(&Verdict::Indistinguishable, &wide, 0.07));
-        assert!(is_settled(&Verdict::Faster, &ratio(1.5, 1.2, 1.9), 0.05));
+        assert!(!is_conclusive(&Verdict::Indistinguishable, &wide, 0.05));
+        assert!(is_conclusive(&Verdict::Indistinguishable, &wide, 0.07));
+        assert!(is_conclusive(&Verdict::Faster, &ratio(1.5, 1.2, 1.9), 0.05));
         let none = PairedRatio { interval: None, ..wide };
-        assert!(!is_settled(&Verdict::Open, &none, 10.0));
+        assert!(!is_conclusive(&Verdict::Inconclusive, &none, 10.0));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let more = |ratio: &PairedRatio| further_rounds(ratio, 0.0, 0.05, None, &settings);
         let (narrow, wide) = (more(&ratio(1.0, 0.94, 1.064)), more(&ratio(1.0, 0.8, 1.25)));
         assert!(narrow.unwrap() >= 1 && narrow < wide, "{narrow:?} {wide:?}");
-        // A difference as large as the margin can only be settled by being seen.
+        // A difference as large as the margin can only be conclusive by being seen.
         let seen = more(&ratio(1.05, 0.97, 1.137)).unwrap();
         assert!((4..30).contains(&seen), "{seen}");
         // Analysed several times, it takes more.

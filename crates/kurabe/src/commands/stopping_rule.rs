@@ -1,4 +1,4 @@
-//! `--until settled`: whether a run that has made its rounds goes on.
+//! `--until conclusive`: whether a run that has made its rounds goes on.
 
 use anyhow::Result;
 use kurabe_core::Error;
@@ -6,11 +6,11 @@ use kurabe_core::experiment::Experiment;
 use kurabe_core::run::{Run, RunEnd, TrialRecord};
 use kurabe_experiments::registry;
 use kurabe_report::analyse;
-use kurabe_stats::settle::Analyses;
+use kurabe_stats::interim::Analyses;
 use std::time::{Duration, Instant};
 
 /// Decides after each interim analysis whether a run goes on.
-pub(super) struct Ending {
+pub(super) struct StoppingRule {
     /// The run as it was when this sitting began.
     run: Run,
     analyses: Analyses,
@@ -23,7 +23,7 @@ pub(super) struct Ending {
     why: Option<String>,
 }
 
-impl Ending {
+impl StoppingRule {
     /// For a run that goes on from here; `began` is when the run as a whole did.
     pub(super) fn new(run: &Run, began: Instant) -> Self {
         let ends = run.max_rounds();
@@ -85,7 +85,7 @@ pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
     let Some(most) = max_rounds else { return Ok(false) };
     if run.header.spec.until.is_none() {
         return Err(Error::usage("the rounds of this run were fixed when it began, so that none can follow")
-            .hint("analysing twice would call equals different more often; begin a run with --until settled")
+            .hint("analysing twice would call equals different more often; begin a run with --until conclusive")
             .into());
     }
     let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `--until settled`: rounds follow until every comparison is settled or an end is reached, and what was measured is kept.
+//! `--until conclusive`: rounds follow until every comparison is conclusive or an end is reached, and what was measured is kept.
 
 use crate::support::{Answer, Place, signal, trials};
 
@@ -26,7 +26,7 @@ fn rounds(report: &serde_json::Value) -> u64 {
 fn run_ends_at_an_analysis_or_at_the_most_rounds_and_may_go_on_from_there() {
     let place = Place::new();
     // Whatever the machine does meanwhile: a factor of two is hard to be off by.
-    let wide = ["--until", "settled", "--margin", "100%", "--max-rounds", "60"];
+    let wide = ["--until", "conclusive", "--margin", "100%", "--max-rounds", "60"];
     let answer = place.run(&[&EQUALS[..], &wide].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.run(&["report", "--format", "json"]).json();
@@ -35,11 +35,11 @@ fn run_ends_at_an_analysis_or_at_the_most_rounds_and_may_go_on_from_there() {
     assert!(analyses.contains(&made), "it ended after {made} rounds, at no analysis");
     let mut verdicts =
         report["verdicts"].as_array().unwrap().iter().filter(|verdict| verdict["primary"] == true);
-    let settled = verdicts.all(|verdict| verdict["conclusive"] == true);
-    assert!(settled || made == 60, "{report}");
+    let conclusive = verdicts.all(|verdict| verdict["conclusive"] == true);
+    assert!(conclusive || made == 60, "{report}");
 
     // Nobody can be sure of a hundredth of a percent in eight rounds.
-    let narrow = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "8"];
+    let narrow = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "8"];
     let answer = place.run(&[&EQUALS[..], &narrow].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.run(&["report", "--format", "json"]).json();
@@ -66,20 +66,20 @@ fn a_run_of_fixed_rounds_cannot_be_prolonged() {
     assert_eq!(place.run(&EQUALS).code, Some(0));
     let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("were fixed") && answer.err.contains("--until settled"), "{answer:?}");
+    assert!(answer.err.contains("were fixed") && answer.err.contains("--until conclusive"), "{answer:?}");
 }
 
 #[test]
 fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
     let place = Place::new();
-    let until = ["--until", "settled", "--margin", "0.01%", "--max-rounds", "12"];
+    let until = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "12"];
     let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
     // Fewer than those of the first analysis, which may be the last.
     let file = place.wait_for_trials(4);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     if answer.code == Some(0) {
-        // It was settled before it could be stopped.
+        // It was conclusive before it could be stopped.
         return;
     }
     assert_eq!(answer.code, Some(130), "{answer:?}");
@@ -108,10 +108,10 @@ fn ends_that_make_no_sense_are_refused() {
         (&["--margin", "5%"][..], "go with --until only"),
         (&["--max-rounds", "9"], "go with --until only"),
         (&["--until", "dawn"], "invalid value 'dawn'"),
-        (&["--until", "settled", "--margin", "0"], "is no margin"),
-        (&["--until", "settled", "--margin", "200%"], "is no margin"),
-        (&["--until", "settled", "--margin", "much"], "is no margin"),
-        (&["--until", "settled", "--max-rounds", "2"], "less than the 3 rounds"),
+        (&["--until", "conclusive", "--margin", "0"], "is no margin"),
+        (&["--until", "conclusive", "--margin", "200%"], "is no margin"),
+        (&["--until", "conclusive", "--margin", "much"], "is no margin"),
+        (&["--until", "conclusive", "--max-rounds", "2"], "less than the 3 rounds"),
     ] {
         let answer = place.run(&[&EQUALS[..], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

@@ -1,4 +1,4 @@
-//! When further rounds say nothing more: what `--until settled` ends by, and what the report then says.
+//! When further rounds say nothing more: what `--until conclusive` ends by, and what the report then says.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -41,11 +41,11 @@ fn of_targets(summary: &Summary) -> Verdict {
 }
 
 #[test]
-fn comparison_stays_open_while_the_one_side_whose_client_is_full_may_still_win() {
+fn comparison_stays_inconclusive_while_the_saturated_side_may_still_win() {
     for full in [[true, false], [false, true]] {
         let summary = analyse(&run(full, 0.2, 1.0), Some(&INFO));
         let verdict = of_targets(&summary);
-        // Not ranked, and not settled: a lower bound may win.
+        // Neither ranked nor conclusive: the lower bound may still win.
         assert_eq!(
             (verdict.result, verdict.conclusive),
             (VerdictResult::NotComparable, false),
@@ -65,7 +65,7 @@ fn comparison_stays_open_while_the_one_side_whose_client_is_full_may_still_win()
 }
 
 #[test]
-fn comparison_of_two_full_clients_is_settled_and_not_said_to_be_called_or_equal() {
+fn comparison_of_two_saturated_clients_is_conclusive_but_neither_called_nor_equal() {
     let summary = analyse(&run([true, true], 0.2, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
     assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NotComparable, true), "{verdict:?}");
@@ -75,7 +75,7 @@ fn comparison_of_two_full_clients_is_settled_and_not_said_to_be_called_or_equal(
 }
 
 #[test]
-fn equals_that_are_known_to_be_equal_are_settled() {
+fn equivalence_within_the_margin_is_conclusive() {
     let summary = analyse(&run([false, false], 0.002, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
     assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NoDifference, true), "{verdict:?}");
