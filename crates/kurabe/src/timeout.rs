@@ -13,8 +13,7 @@ const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Du
 /// The option.
 pub(crate) fn option() -> Arg {
     Arg::new("timeout").long("timeout").value_name("TIME").help(
-        "The longest that connecting to a server may take, and the longest that one answer may take, however it \
-         arrives [default: 30s]",
+        "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]",
     )
 }
 
