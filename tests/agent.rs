@@ -192,7 +192,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
         answer.err
     };
-    assert!(refused(&["observe"], None).contains("wants a token"));
+    assert!(refused(&["observe"], None).contains("requires a token"));
     assert!(refused(&["observe"], Some("short")).contains("at least 16 characters"));
     assert!(
         refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains("'everywhere' is no address")
@@ -203,7 +203,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     assert!(refused(&["run", "point-read", "sqlite:?observe"], Some(TOKEN)).contains("reached by TCP"));
     let Some(server) = testing::server("redis") else { return };
     let target = format!("{}?observe=a b", server.url());
-    assert!(refused(&["run", "point-read", &target], Some(TOKEN)).contains("is no place"));
+    assert!(refused(&["run", "point-read", &target], Some(TOKEN)).contains("is not an address"));
     let target = format!("{}?observe", server.url());
-    assert!(refused(&["run", "point-read", &target], None).contains("wants a token"));
+    assert!(refused(&["run", "point-read", &target], None).contains("requires a token"));
 }

@@ -44,7 +44,7 @@ fn run_ends_at_an_analysis_or_at_the_most_rounds_and_may_go_on_from_there() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     if rounds(&report) == 8 {
-        assert!(answer.err.contains("8 rounds, the most that were allowed"), "{answer:?}");
+        assert!(answer.err.contains("8 rounds, the allowed maximum"), "{answer:?}");
         let findings = report["findings"].as_array().unwrap();
         let tested = findings.iter().find(|finding| finding["kind"] == "tested").unwrap();
         assert_eq!(tested["analysed_after"], serde_json::json!([3, 5, 8]), "{report}");
@@ -66,7 +66,7 @@ fn a_run_of_fixed_rounds_cannot_be_prolonged() {
     assert_eq!(place.run(&EQUALS).code, Some(0));
     let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("were fixed") && answer.err.contains("--until conclusive"), "{answer:?}");
+    assert!(answer.err.contains("fixed number of rounds") && answer.err.contains("--until conclusive"), "{answer:?}");
 }
 
 #[test]
@@ -105,12 +105,12 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
 fn ends_that_make_no_sense_are_refused() {
     let place = Place::new();
     for (args, part) in [
-        (&["--margin", "5%"][..], "go with --until only"),
-        (&["--max-rounds", "9"], "go with --until only"),
+        (&["--margin", "5%"][..], "require --until"),
+        (&["--max-rounds", "9"], "require --until"),
         (&["--until", "dawn"], "invalid value 'dawn'"),
-        (&["--until", "conclusive", "--margin", "0"], "is no margin"),
-        (&["--until", "conclusive", "--margin", "200%"], "is no margin"),
-        (&["--until", "conclusive", "--margin", "much"], "is no margin"),
+        (&["--until", "conclusive", "--margin", "0"], "is not a margin"),
+        (&["--until", "conclusive", "--margin", "200%"], "is not a margin"),
+        (&["--until", "conclusive", "--margin", "much"], "is not a margin"),
         (&["--until", "conclusive", "--max-rounds", "2"], "less than the 3 rounds"),
     ] {
         let answer = place.run(&[&EQUALS[..], args].concat());

@@ -55,7 +55,7 @@ fn folder_of_runs_that_cannot_be_written_is_found_before_anything_is_started() {
         let answer = place.run(&args);
         assert_eq!(answer.code, Some(5), "{folder}: {answer:?}");
         assert!(answer.err.contains(folder), "{answer:?}");
-        assert!(!answer.err.contains("starting a throwaway"), "{answer:?}");
+        assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
     }
 }
 

@@ -85,7 +85,7 @@ fn first_ctrl_c_says_what_is_waited_for_and_ends_the_program_whatever_a_server_d
                 line.clear();
                 assert!(err.read_line(&mut line).unwrap() > 0, "{url}: it ended without a word");
             }
-            assert!(line.contains("127.0.0.1") && line.contains("again to leave at once"), "{url}: {line}");
+            assert!(line.contains("127.0.0.1") && line.contains("again to exit now"), "{url}: {line}");
             let answered = asked.elapsed();
             let mut rest = String::new();
             err.read_to_string(&mut rest).unwrap();

@@ -126,11 +126,11 @@ fn ctrl_c_ends_them_and_resume_goes_on() {
 fn what_makes_no_sense_is_refused() {
     let place = Place::new();
     for (args, part) in [
-        (&["--interleave=0s"][..], "a slice is out of range"),
-        (&["--interleave=1h"], "a slice is out of range"),
+        (&["--interleave=0s"][..], "slice length is out of range"),
+        (&["--interleave=1h"], "slice length is out of range"),
         (&["--interleave=soon"], "--interleave"),
         (&["--interleave", "--rounds", "2"], "takes 3 rounds at least"),
-        (&["--interleave", "--rate", "100"], "does not go with --rate"),
+        (&["--interleave", "--rate", "100"], "cannot be combined with --rate"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

@@ -74,7 +74,7 @@ fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
         }
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_eq!(answer.code, Some(3), "server: {of_server}: {answer:?}");
-        assert!(answer.err.contains("the server ended by itself"), "{answer:?}");
+        assert!(answer.err.contains("the server exited"), "{answer:?}");
         assert_eq!(named(base.path(), "kurabe-up-"), Vec::<PathBuf>::new(), "server: {of_server}");
     }
 }

@@ -105,7 +105,7 @@ fn restarts_that_make_no_sense_are_refused() {
     for (args, part) in [
         (&["null:", "--restarts", "1"][..], "no target is a throwaway server"),
         (&["up:redis", "--restarts", "3", "--rounds", "6"], "4 blocks of equal length"),
-        (&["up:redis", "--restarts", "1", "--until", "conclusive"], "does not go with --until"),
+        (&["up:redis", "--restarts", "1", "--until", "conclusive"], "cannot be combined with --until"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

@@ -147,7 +147,7 @@ fn applications_that_do_not_belong_together_are_refused() {
     for (rest, part) in [
         (vec!["--part", "2/2"], "--join http://127.0.0.1:8080"),
         (vec!["--part", "3/2"], "is not K/N"),
-        (vec!["--part", "2/2", "--join", "sqlite:"], "is no application"),
+        (vec!["--part", "2/2", "--join", "sqlite:"], "is not an application"),
         (vec!["--part", "2/2", "--join", "http://127.0.0.1:1"], "nothing listens at 127.0.0.1:1"),
         (
             vec!["--part", "2/3", "--join", "FIRST", "--records", "300", "--workers", "4"],

@@ -42,7 +42,7 @@ pub(crate) fn targets() -> String {
             let _ = writeln!(text, "      ?{:<16} {}", format!("{}=", option.name), option.help);
         }
     }
-    text.push_str("\nThrowaway servers (started for a run and removed after it)\n\n");
+    text.push_str("\nThrowaway servers (started for a run and removed afterwards)\n\n");
     for (engine, found) in kurabe_testbed::available() {
         let _ = match found {
             Ok(installed) => writeln!(text, "  up:{engine:<12} {}", installed.version),

@@ -44,7 +44,7 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
         files.push(builtin("tpcb-like", 1)?);
     }
     if files.iter().all(|file| file.weight == 0) {
-        return Err(Error::usage("every script has the weight 0"));
+        return Err(Error::usage("all scripts have weight 0"));
     }
     let define = define(matches)?;
     let scale = matches.get_one::<String>("scale");
@@ -71,8 +71,8 @@ fn weighted(name: &str) -> Result<(&str, u64)> {
     let Some((file, weight)) = name.rsplit_once(WEIGHT) else { return Ok((name, 1)) };
     match weight.parse() {
         Ok(weight) if weight <= MOST => Ok((file, weight)),
-        _ => Err(Error::usage(format!("'{weight}' is not the weight of a script"))
-            .hint(format!("write script.sql@3; a file with '{WEIGHT}' in its name needs a weight"))),
+        _ => Err(Error::usage(format!("'{weight}' is not a script weight"))
+            .hint(format!("write script.sql@3; a file name with '{WEIGHT}' needs a weight"))),
     }
 }
 

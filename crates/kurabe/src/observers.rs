@@ -27,10 +27,10 @@ pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     let token = token(None)?;
     let Endpoint::Tcp { host, .. } = server else {
         return Err(Error::usage(format!(
-            "?{OPTION}: only a server that is reached by TCP is looked at from elsewhere"
+            "?{OPTION}: only servers reached by TCP can be observed remotely"
         )));
     };
-    let bad = || Error::usage(format!("?{OPTION}={text} is no place")).hint("write HOST:PORT, HOST or :PORT");
+    let bad = || Error::usage(format!("?{OPTION}={text} is not an address")).hint("write HOST:PORT, HOST or :PORT");
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, rest)) => (name, rest.strip_prefix(':')),
         None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
@@ -56,8 +56,8 @@ pub(crate) fn token(file: Option<&Path>) -> Result<Token> {
         (Some(file), _) => read(file)?,
         (None, Some(text)) => text.to_string_lossy().into_owned(),
         (None, None) => {
-            return Err(Error::usage("an observer wants a token, and there is none").hint(format!(
-                "set {TOKEN_FILE} to a file that holds it, or {TOKEN} to itself; the same on both hosts"
+            return Err(Error::usage("an observer requires a token").hint(format!(
+                "set {TOKEN_FILE} to a file with the token, or {TOKEN} to the token, the same on both hosts"
             )));
         }
     };
@@ -72,7 +72,7 @@ fn read(file: &Path) -> Result<String> {
         |error: std::io::Error| Error::new(ErrorKind::Environment, error.to_string()).context(file.display());
     let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode();
     if mode & 0o004 != 0 {
-        return Err(Error::usage("everybody on this machine may read the token")
+        return Err(Error::usage("other users of this machine can read the token")
             .context(file.display())
             .hint(format!("chmod 600 {}", file.display())));
     }

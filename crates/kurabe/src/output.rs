@@ -70,7 +70,7 @@ impl Output {
         match write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                    .hint("is there room where standard output goes?"))
+                    .hint("check the free space of the output device"))
             }
             _ => Ok(()),
         }

@@ -26,5 +26,5 @@ fn folder(matches: &ArgMatches) -> Result<PathBuf> {
     named("KURABE_RUNS")
         .or_else(|| named("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("kurabe/runs")))
         .or_else(|| named("HOME").map(|dir| dir.join(".local/share/kurabe/runs")))
-        .ok_or_else(|| Error::usage("there is no place for runs").hint("give --runs-dir or set KURABE_RUNS"))
+        .ok_or_else(|| Error::usage("there is no folder for runs").hint("give --runs-dir or set KURABE_RUNS"))
 }

@@ -71,7 +71,7 @@ impl Progress {
                 self.line(&format!("trial {} of {planned}, {text}", ended + 1));
             }
             Event::Loading { cell } => {
-                self.bar.set_message(format!("filling the store of {}", self.words(cell)));
+                self.bar.set_message(format!("loading data for {}", self.words(cell)));
             }
             Event::Restarting => self.bar.set_message("restarting the throwaway servers"),
             Event::TrialEnds { record } => self.ended(record),
@@ -88,7 +88,7 @@ impl Progress {
 
     fn words(&self, cell: &CellRecord) -> String {
         let text = words(&self.axes, &cell.axes);
-        if cell.aa_control { format!("{text} (repeat)") } else { text }
+        if cell.aa_control { format!("{text} (A/A control)") } else { text }
     }
 
     fn line(&mut self, text: &str) {

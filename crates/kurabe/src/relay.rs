@@ -45,7 +45,8 @@ impl Relay {
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) where this machine gives no port or thread.
     pub(crate) fn open(host: &str, port: u16) -> Result<Self> {
-        let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("no relay: {e}"));
+        let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("the relay could not \
+                                                                                     start: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?.port();
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());

@@ -56,13 +56,13 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
         flag.store(true, Ordering::SeqCst);
         let waited_for = WAITED_FOR.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Before a run's first trial, and in commands that make no run, nothing is named.
-        let waited_for = if waited_for.is_empty() { "the request under way" } else { &waited_for };
-        output.hint(&format!("stopping: waiting for {waited_for}; again to leave at once"));
+        let waited_for = if waited_for.is_empty() { "the current request" } else { &waited_for };
+        output.hint(&format!("stopping: waiting for {waited_for}; press Ctrl-C again to exit now"));
         let last = move || {
             thread::sleep(CUT);
             kurabe_drivers::cancel::cut_connections();
             thread::sleep(LEAVE);
-            output.hint("left without waiting longer; what was recorded is kept ('kurabe resume last')");
+            output.hint("exited without waiting; recorded trials are kept ('kurabe resume last')");
             std::process::exit(late.code());
         };
         if thread::Builder::new().name("leaving".to_owned()).spawn(last).is_err() {

@@ -224,7 +224,7 @@ impl Request {
         let asked = !self.requests.is_empty() || self.duration.is_some();
         let until = self.until()?;
         if asked && self.budget.is_some() && until.is_none() {
-            return Err(Error::usage("--budget does not go with --requests or --duration"));
+            return Err(Error::usage("--budget cannot be combined with --requests or --duration"));
         }
         for (name, value) in [("--duration", self.duration), ("--budget", self.budget)] {
             if value.is_some_and(|time| time.is_zero() || time > Duration::from_secs(7 * 86_400)) {
@@ -235,10 +235,10 @@ impl Request {
             .get(RATE.name)
             .is_some_and(|rates| rates.iter().any(|rate| matches!(rate, AxisValue::Word(_))));
         if self.arrivals.is_some() && !open {
-            return Err(Error::usage("--arrivals goes with --rate only").hint("name a rate: --rate 5k"));
+            return Err(Error::usage("--arrivals requires --rate").hint("add a rate: --rate 5k"));
         }
         if self.slo.is_some() && !highest {
-            return Err(Error::usage("--slo goes with --rate max only").hint("add --rate max"));
+            return Err(Error::usage("--slo requires --rate max").hint("add --rate max"));
         }
         if self.slo.is_some_and(|slo| slo.is_zero()) {
             return Err(Error::usage("--slo 0 is out of range"));
@@ -249,14 +249,14 @@ impl Request {
         }
         if until.is_some_and(|until| u64::from(until.max_rounds) < rounds.max(2)) {
             return Err(Error::usage(format!(
-                "--max-rounds is less than the {} rounds to begin with",
+                "--max-rounds is less than the initial {} rounds",
                 rounds.max(2)
             ))
-            .hint("raise it, or begin with fewer --rounds"));
+            .hint("increase it, or use fewer --rounds"));
         }
         if self.records == Some(0) {
             return Err(
-                Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
+                Error::usage("--records 0 is out of range").hint("use at least 1")
             );
         }
         let slice = self.slice(rounds, open)?;
@@ -277,8 +277,8 @@ impl Request {
         if self.cache.is_some() && !experiment.takes_cache() {
             let takes = registry::EXPERIMENTS.iter().filter(|experiment| experiment.takes_cache());
             let names: Vec<&str> = takes.map(|experiment| experiment.info().name).collect();
-            return Err(Error::usage(format!("{} has no cache in front of its targets", info.name))
-                .hint(format!("--cache goes with {}", names.join(", "))));
+            return Err(Error::usage(format!("{} does not use a cache", info.name))
+                .hint(format!("--cache is available for {}", names.join(", "))));
         }
         let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
         // Where more rounds may follow, a budget ends the run, and the first rounds leave room for them.
@@ -360,7 +360,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         (Some(_), _) => None,
         (None, Some(name)) => Some(word(name, "experiment")?),
         (None, None) => {
-            return Err(Error::usage("the suite names no experiment")
+            return Err(Error::usage("the suite has no experiment")
                 .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
         }
     };
@@ -371,7 +371,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         request.targets = words(targets, "targets")?;
     }
     if let Some(axes) = table.get("axes") {
-        let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is no table"))?;
+        let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is not a table"))?;
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         for (axis, values) in axes {
             known(axis, &names, "axis")?;

@@ -93,7 +93,7 @@ impl Opened {
             let reached = if throwaway {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
-                output.note(&format!("starting a throwaway {} as cache {} …", url.path, wanted.name));
+                output.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
                 let server = Arc::new(apart(wish.sides.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;
                 reached.options.extend(driver_options(url));
@@ -188,7 +188,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         }
         let second = second.filter(|_| refused.is_none()).map(|(reached, restart)| {
             let (driver, ..) = open_one(&reached, durability)
-                .map_err(|error| error.context(format!("the second start of {url}")))?;
+                .map_err(|error| error.context(format!("the second instance of {url}")))?;
             Ok::<_, Error>(SecondInstance { driver, restart })
         });
         let second = second.transpose()?;
@@ -245,7 +245,7 @@ pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> 
         && facts.durability != Some(class)
     {
         let found = facts.durability.map_or("unknown", DurabilityClass::name);
-        let why = format!("the durability class was to be '{class}' and the server says '{found}'");
+        let why = format!("the durability class should be '{class}', but the server reports '{found}'");
         return Err(Error::new(ErrorKind::Server, why));
     }
     Ok((driver, facts, refused))
@@ -308,7 +308,7 @@ fn of_url(
 ) -> Result<StartOptions> {
     let mut options = up_options(url, connections)?;
     options.durability = durability.map(|class| class.name().to_owned());
-    output.note(&format!("starting a throwaway {} …", url.path));
+    output.note(&format!("starting throwaway {} …", url.path));
     Ok(options)
 }
 
@@ -326,13 +326,13 @@ fn start_twice(
     thread::scope(|scope| {
         let other =
             thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be had to start a server: {e}"))
+                Error::new(ErrorKind::Limit, format!("no thread could be started for the server: {e}"))
             })?;
         let server = start();
         let other = other
             .join()
-            .map_err(|_| Error::new(ErrorKind::Internal, "the start of a server panicked"))?
-            .map_err(|error| error.context("the second start"));
+            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that starts a server panicked"))?
+            .map_err(|error| error.context("the second instance"));
         Ok((server?, Some(other?)))
     })
 }
@@ -352,7 +352,7 @@ fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {
 /// How a throwaway server is started, as its URL says.
 fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
     let program = std::env::current_exe()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("this program cannot find itself: {e}")))?;
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}")))?;
     let mut options = StartOptions::new(program);
     options.connections = connections;
     let of_driver = driver_options(url);
@@ -372,7 +372,7 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
     if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
         return Ok(());
     }
-    Err(Error::usage(format!("--cache: {name} is no cache"))
+    Err(Error::usage(format!("--cache: {name} is not a cache"))
         .hint(format!("there are: {}", caches.join(", "))))
 }
 

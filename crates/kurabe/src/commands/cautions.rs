@@ -17,8 +17,8 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
     others
         .map(|target| {
             format!(
-                "{}: its server runs where the scheduler puts it; interleaved trials differ less where it keeps to processor {cpus}, as with \
-                 'taskset -a -cp {cpus} PID'",
+                "{}: its server is not pinned to processors; interleaved trials vary less if it is pinned \
+                 to {cpus}, as with 'taskset -a -cp {cpus} PID'",
                 target.name
             )
         })
@@ -58,8 +58,8 @@ pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
             target.refused = target.refused.take().or(Some(why));
         } else if target.restart.is_none() && endpoint != Endpoint::InProcess {
             record.facts.notes.push(
-                "the server is not ours to restart before each trial: what it kept from earlier connections is used \
-                 again, so that memory for each connection is a lower bound"
+                "the server cannot be restarted before each trial: it reuses memory of earlier connections, \
+                 so that memory per connection is a lower bound"
                     .to_owned(),
             );
         }

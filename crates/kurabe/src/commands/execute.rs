@@ -68,13 +68,13 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         output.note(&format!(
-            "{records} records are loaded, so that each trial changes each of them once at most"
+            "loading {records} records, so that each trial changes each record at most once"
         ));
     }
     plan.complete(targets)?;
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
-        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured, for these reasons:");
+        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
     output.note(&planned(&plan, targets, fit.as_ref(), job.dry));
@@ -99,7 +99,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         output.note(&line);
     }
     signals::check()?;
-    signals::wait_for("the tool to measure itself");
+    signals::wait_for("the overhead measurement");
     let null = targets::null()?;
     let overhead = overhead::measure(&plan, &null, cancel)?;
     let began = now();
@@ -115,7 +115,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         overhead,
         cautions: found,
     };
-    signals::wait_for("the targets to be made ready");
+    signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
@@ -140,14 +140,14 @@ pub(super) fn go_on(
     let Resumed { mut run, mut writer, .. } = resumed;
     let further = super::stopping_rule::prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
-        output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
+        output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
         output.result(&report::terminal(&run, output))?;
         return Ok(exit::DONE);
     }
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&run.header.spec)?;
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
-        output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
+        output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
     }
     // The recorded one: a password that it needs stands in the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
@@ -171,19 +171,19 @@ pub(super) fn go_on(
             || then.facts.durability_settings != now.facts.durability_settings
         {
             output.warning(&format!(
-                "{} is not as it was when the run began: {} {} then, {} {} now; settings may differ too",
+                "{} has changed since the run started: {} {} then, {} {} now; settings may differ too",
                 now.name, then.facts.engine, then.facts.version, now.facts.engine, now.facts.version
             ));
         }
     }
     scale::count(&mut plan, &opened, output)?;
     if plan.spec != run.header.spec {
-        let error = Error::usage("the tables of pgbench have another scale than when the run began");
-        return Err(error.hint("begin a new one: kurabe rerun").into());
+        let error = Error::usage("the scale of pgbench's tables has changed since the run started");
+        return Err(error.hint("start a new run: kurabe rerun").into());
     }
     let machine = machine::facts();
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
-    signals::wait_for("the targets to be made ready");
+    signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
     let resumption = Resumption {
@@ -262,10 +262,10 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("{operation} on {target} to end"));
             }
-            Event::Restarting => signals::wait_for("the throwaway servers to start again"),
+            Event::Restarting => signals::wait_for("the throwaway servers to restart"),
             Event::Loading { cell } => {
                 let target = &header.targets[cell.target].name;
-                signals::wait_for(format!("the store of {target} to be filled"));
+                signals::wait_for(format!("{target} to be loaded"));
             }
             _ => {}
         }
@@ -277,7 +277,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         Ok(())
     });
     progress.finish();
-    signals::wait_for("the run to be recorded");
+    signals::wait_for("the run file to be written");
     if let Some(why) = ending.why() {
         output.note(why);
     }
@@ -307,7 +307,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     output.hint(&format!("run: {}", run.header.run));
     ended?;
     if !complete {
-        output.hint(&format!("stopped; 'kurabe resume {}' goes on at the next trial", run.header.run));
+        output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));

@@ -21,11 +21,11 @@ pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
     };
     match (number, join) {
         (1, Some(_)) => {
-            Err(Error::usage("--join is for the further parts: the first loads the data")
+            Err(Error::usage("--join is not valid for the first part, which loads the data")
                 .hint("add --part 2/2"))
         }
         (2.., None) => Err(Error::usage(format!("--part {text} serves the data that the first part loaded"))
-            .hint("name that one: --join http://127.0.0.1:8080")),
+            .hint("add its URL: --join http://127.0.0.1:8080")),
         _ => Ok(Part { number, of }),
     }
 }
@@ -43,7 +43,7 @@ impl First {
         let driver = kurabe_drivers::registry::open(&url).map_err(|error| error.context("--join"))?;
         if !driver.capabilities().is_application {
             return Err(
-                Error::usage(format!("--join: {url} is no application")).hint("write http://127.0.0.1:8080")
+                Error::usage(format!("--join: {url} is not an application")).hint("write http://127.0.0.1:8080")
             );
         }
         let session = driver.connect(&ConnectOptions::default()).map_err(|error| error.context("--join"))?;
@@ -55,7 +55,7 @@ impl First {
         let body = page::get(&mut **self.session.borrow_mut(), &format!("/{experiment}"))
             .map_err(|error| error.context(&self.url).context("--join"))?;
         serde_json::from_slice(&body).map_err(|_| {
-            Error::usage(format!("--join: {} says nothing of {experiment} that could be read", self.url))
+            Error::usage(format!("--join: {} does not describe {experiment}", self.url))
         })
     }
 
@@ -67,8 +67,8 @@ impl First {
                 return Ok(seed);
             }
         }
-        Err(Error::usage(format!("--join: {} does not say the seed of its data", self.url))
-            .hint("is it kurabe app, and does it serve the same experiments? Else give both the same --seed"))
+        Err(Error::usage(format!("--join: {} does not report the seed of its data", self.url))
+            .hint("check that it is kurabe app with the same experiments, or give both the same --seed"))
     }
 
     /// Sees that both serve the same data, and that no client of one is a client of the other.

@@ -57,7 +57,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             }
             Ok(exit::DONE)
         }
-        _ => Err(kurabe_core::Error::usage("there is no such command").into()),
+        _ => Err(kurabe_core::Error::usage("no such command").into()),
     }
 }
 

@@ -16,11 +16,11 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let token = observers::token(matches.get_one::<PathBuf>("token-file").map(PathBuf::as_path))?;
     let text = matches.get_one::<String>("listen").map_or("", String::as_str);
     let address = address(text).ok_or_else(|| {
-        Error::usage(format!("--listen: '{text}' is no address"))
+        Error::usage(format!("--listen: '{text}' is not an address"))
             .hint("write 10.0.0.5, 10.0.0.5:7117 or [::1]:7117")
     })?;
     let stop = signals::watch(exit::DONE, output)?;
-    signals::wait_for("who is being answered");
+    signals::wait_for("requests in progress");
     let failed = |error: std::io::Error| Error::new(ErrorKind::Environment, format!("{address}: {error}"));
     let refused = |error: std::io::Error| {
         let kind = match error.kind() {
@@ -30,11 +30,11 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             _ => ErrorKind::Environment,
         };
         Error::new(kind, format!("cannot listen at {address}: {error}"))
-            .hint("name another address by --listen; port 0 is any that is free")
+            .hint("choose another address with --listen; port 0 chooses a free port")
     };
     let agent = Agent::listen(address, token).map_err(refused)?;
     output.result(&agent.address().map_err(failed)?.to_string())?;
-    output.note("it looks at this host's servers for runs that have the token, until Ctrl-C");
+    output.note("reports this host's server metrics to runs with the token, until Ctrl-C");
     let (tell, asked) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -60,7 +60,7 @@ fn address(text: &str) -> Option<SocketAddr> {
 
 fn said(asked: &AgentEvent) -> String {
     match asked {
-        AgentEvent::Watched(from, port) => format!("{} watches the server at port {port}", from.ip()),
-        AgentEvent::Refused(from, why) => format!("{} sees nothing: {why}", from.ip()),
+        AgentEvent::Watched(from, port) => format!("{} observes the server at port {port}", from.ip()),
+        AgentEvent::Refused(from, why) => format!("request of {} refused: {why}", from.ip()),
     }
 }

@@ -28,12 +28,12 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
     if !run.is_complete() {
         // Formats for programs have no place for it.
-        output.warning(&format!("{} is not complete; 'kurabe resume' goes on with it", path.name));
+        output.warning(&format!("{} is not complete; 'kurabe resume' continues it", path.name));
     }
     let published = matches.get_flag("published");
     if published && info.and_then(|info| info.published).is_none() {
         return Err(Error::usage(format!(
-            "no published figures are known for {}",
+            "there are no published results for {}",
             run.header.spec.experiment
         ))
         .into());
@@ -88,8 +88,8 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
     for target in runs.iter().flat_map(|run| view.restricted(run)) {
         let Some(clause) = &target.publishing else { continue };
         let text = format!(
-            "{}: {} ({}; {}); read there whether that holds for figures without a name; --leave-out {} makes a report \
-             without them",
+            "{}: {} ({}; {}); check whether that applies to anonymous results; --leave-out {} makes a \
+             report without them",
             target.name, clause.says, clause.name, clause.source, target.name
         );
         if !told.contains(&text) {
@@ -122,8 +122,8 @@ pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo
     let info = registry::of(&run.header.spec).ok().map(Experiment::info);
     if info.is_none() {
         output.warning(&format!(
-            "this version of kurabe does not know the experiment '{}': its figures are shown, without the question that it \
-             answers",
+            "this version of kurabe does not know the experiment '{}': results are shown, without the \
+             question that it answers",
             run.header.spec.experiment
         ));
     }
@@ -142,11 +142,11 @@ fn write(file: &Path, text: &str) -> Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         let message = format!(
-            "the report cannot be written to {}: there is no folder {}",
+            "the report cannot be written to {}: no such folder: {}",
             file.display(),
             folder.display()
         );
-        return Err(Error::new(ErrorKind::Environment, message).hint("make it, or name another").into());
+        return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
     }
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     new.write_all(text.as_bytes()).map_err(failed)?;

@@ -48,7 +48,7 @@ fn no_experiment(matches: &ArgMatches) -> Error {
     let first = matches.get_one::<String>("target").map_or("", String::as_str);
     match registry::find(first) {
         Err(error) if !first.contains(':') && !first.is_empty() => error,
-        _ => Error::usage("no experiment is named").hint("write 'kurabe run session', or -f SUITE.toml"),
+        _ => Error::usage("no experiment was given").hint("write 'kurabe run session', or -f SUITE.toml"),
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match kurabe_record::read(&path) {
         Ok(recorded) => recorded.torn.iter().for_each(|torn| output.warning(torn)),
         Err(error) => {
-            output.warning(&format!("{error}; its first line, which is intact, is all that a rerun needs"));
+            output.warning(&format!("{error}; the first line is intact, and a rerun needs only that"));
         }
     }
     let job = Job {
@@ -98,8 +98,8 @@ fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
     }
     let shown = given.iter().map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<Vec<_>>>()?;
     if shown != recorded {
-        return Err(Error::usage("these are not the targets of that run")
-            .hint(format!("give them as they were, in order: {}", recorded.join(" ")))
+        return Err(Error::usage("these targets differ from those of the run")
+            .hint(format!("give them in the same order: {}", recorded.join(" ")))
             .into());
     }
     Ok(given)

@@ -63,9 +63,9 @@ impl StoppingRule {
         let more = spent / rounds.max(1) * further;
         self.why = match self.budget {
             _ if open == 0 => return 0,
-            _ if further == 0 => Some(format!("stopped after {rounds} rounds, the most that were allowed")),
+            _ if further == 0 => Some(format!("stopped after {rounds} rounds, the allowed maximum")),
             Some(budget) if spent + more > budget => {
-                Some(format!("stopped after {rounds} rounds: the next analysis would be beyond the budget"))
+                Some(format!("stopped after {rounds} rounds: the next analysis would exceed the budget"))
             }
             _ => return further,
         };
@@ -84,8 +84,9 @@ impl StoppingRule {
 pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
     let Some(most) = max_rounds else { return Ok(false) };
     if run.header.spec.until.is_none() {
-        return Err(Error::usage("the rounds of this run were fixed when it began, so that none can follow")
-            .hint("analysing twice would call equals different more often; begin a run with --until conclusive")
+        return Err(Error::usage("this run has a fixed number of rounds; no rounds can be added")
+            .hint("repeated analyses would find false differences more often; start a run with --until \
+                   conclusive")
             .into());
     }
     let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);

@@ -15,19 +15,19 @@ const SHOWN: usize = 300;
 /// The lines that tell it: name and text. A connection to the server goes through a relay, and the driver reads from the
 /// server what it must know beforehand on a connection that is not counted.
 pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
-    let way = |why: &str| Error::unsupported(format!("what it sends cannot be counted: {why}"));
+    let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
     let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
-        return Err(way("there is no driver for it"));
+        return Err(way("there is no driver"));
     };
     if transport == IN_PROCESS {
-        return Err(way("it is in this process, and sends nothing"));
+        return Err(way("the database runs in this process"));
     }
     if url.option("socket").is_some() {
-        return Err(way("the relay stands between TCP connections only").hint("leave socket= out"));
+        return Err(way("the relay supports only TCP connections").hint("remove socket="));
     }
     let (Some(host), Some(port)) = (&url.host, url.port) else {
-        return Err(way("no server is named with its port")
-            .hint(format!("name both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
+        return Err(way("the URL has no host and port")
+            .hint(format!("give both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
     };
     let relay = Relay::open(host, port)?;
     let through = TargetUrl { host: Some("127.0.0.1".to_owned()), port: Some(relay.port()), ..url.clone() };
@@ -46,7 +46,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     session.close()?;
     let mut lines = vec![
         ("connecting", told(&before, &connected)),
-        ("first request", format!("{} (the least that the server answers)", told(&connected, &answered))),
+        ("first request", format!("{} (the smallest request of the protocol)", told(&connected, &answered))),
     ];
     // Of the first connection, which nothing went before.
     if let Some(statements) = driver.statements.map(|read| read(&before.said)) {
@@ -56,7 +56,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
                 || "cannot be read: the connection is encrypted".to_owned(),
                 |texts| {
                     if texts.is_empty() {
-                        "none of its own while connecting".to_owned()
+                        "none while connecting".to_owned()
                     } else {
                         shown(&texts)
                     }

@@ -26,11 +26,11 @@ impl Interleave {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let slice = units::parse_duration(text).map_err(|error| error.hint("or 'off': separate trials"))?;
+        let slice = units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
         if SLICES.contains(&slice) {
             return Ok(Self::Slices(slice));
         }
-        Err(Error::usage("a slice is out of range").hint("from 1ms to 10s; 10ms is a good choice"))
+        Err(Error::usage("the slice length is out of range").hint("from 1ms to 10s; 10ms is recommended"))
     }
 }
 
@@ -45,15 +45,15 @@ impl Request {
             Some(Interleave::Slices(slice)) => slice,
         };
         if open {
-            return Err(Error::usage("--interleave does not go with --rate").hint(
-                "in an open loop transactions are due at all times, and not only in a trial's slices",
+            return Err(Error::usage("--interleave cannot be combined with --rate").hint(
+                "in an open loop transactions are due at any time, not only in a trial's slices",
             ));
         }
         if !enough {
             return Err(Error::usage(format!(
-                "--interleave takes {LEAST_INTERLEAVED_ROUNDS} rounds at least, not {rounds}"
+                "--interleave needs at least {LEAST_INTERLEAVED_ROUNDS} rounds, not {rounds}"
             ))
-            .hint("the first round is made of separate trials, which are observed"));
+            .hint("the first round consists of separate trials, which are observed"));
         }
         Ok(Some(slice))
     }

@@ -86,7 +86,7 @@ fn several_applications_are_one_target() {
     ] {
         assert_eq!(several(given).unwrap(), one);
     }
-    assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("one path"));
+    assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("the same path"));
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
     for (text, part, hint) in [
         ("restarts = 2\nrounds = 6", "6 rounds cannot be divided into 3 blocks", "--rounds 7"),
         ("restarts = 2\nrounds = 5\ninterleave = 'off'", "5 rounds cannot be", "--rounds 6"),
-        ("restarts = 1\nrounds = 2", "of 2 rounds at least", "--rounds 4"),
-        ("restarts = 1\nuntil = 'conclusive'", "does not go with --until", "known when the run begins"),
+        ("restarts = 1\nrounds = 2", "of at least 2 rounds", "--rounds 4"),
+        ("restarts = 1\nuntil = 'conclusive'", "cannot be combined with --until", "fixed number of rounds"),
         ("restarts = 1001", "out of range", "from 0 to 1000"),
     ] {
         let error = spec(&format!("{on}\n{text}")).unwrap_err().to_string();

@@ -17,10 +17,10 @@ impl Request {
                 budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
             })),
             Some(other) => {
-                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: conclusive"))
+                Err(Error::usage(format!("--until: unknown value '{other}'")).hint("write --until conclusive"))
             }
             None if self.margin.is_some() || self.max_rounds.is_some() => {
-                Err(Error::usage("--margin and --max-rounds go with --until only")
+                Err(Error::usage("--margin and --max-rounds require --until")
                     .hint("add --until conclusive"))
             }
             None => Ok(None),
@@ -34,7 +34,7 @@ pub(crate) fn percentage(text: &str) -> Result<f64> {
         text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
     match number.parse::<f64>().map(|number| number / unit) {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
+        _ => Err(Error::usage(format!("'{text}' is not a margin")).hint("from 0.1% to 100%, such as 5%")),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn several(text: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     if others.iter().any(|(_, other)| other != path) {
-        return Err(Error::usage("several applications before one database have one path")
+        return Err(Error::usage("several applications of one database need the same path")
             .hint("write http://host:port,http://host:port"));
     }
     let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
@@ -31,7 +31,7 @@ pub(super) fn several(text: &str) -> Result<String> {
 pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     let number = |text: &str| match units::parse_count(text)? {
-        0 => Err(Error::usage("0 requests measure nothing").hint("write at least 1")),
+        0 => Err(Error::usage("the number of requests is 0").hint("use at least 1")),
         n => Ok(n),
     };
     if !text.contains('=') {
@@ -52,7 +52,7 @@ pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeM
 
 pub(super) fn arrivals(name: &str) -> Result<Arrivals> {
     Arrivals::of(name).ok_or_else(|| {
-        Error::usage(format!("--arrivals: there is no '{name}'"))
+        Error::usage(format!("--arrivals: unknown value '{name}'"))
             .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
     })
 }
@@ -71,7 +71,7 @@ pub(super) fn word(value: &Value, key: &str) -> Result<String> {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(n) => Ok(n.to_string()),
         Value::Float(n) => Ok(n.to_string()),
-        _ => Err(Error::usage(format!("'{key}' is neither a text nor a number"))),
+        _ => Err(Error::usage(format!("'{key}' is neither a string nor a number"))),
     }
 }
 
