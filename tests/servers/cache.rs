@@ -20,7 +20,7 @@ fn run(place: &Place, target: &str, rest: &str) -> Answer {
 fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
-    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    let all = cells(&report).iter().filter(|cell| cell["aa_control"] == false).cloned();
     all.inspect(|cell| {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");

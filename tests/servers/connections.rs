@@ -48,7 +48,7 @@ fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole
         let rest = ["--clients", "3", "--pool", "2"];
         let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
         let report = assert_all_verified(&place, &answer);
-        for cell in cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false) {
+        for cell in cells(&report).iter().filter(|cell| cell["aa_control"] == false) {
             let expected: &[&str] =
                 match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {
                     ("kept", _) => &[],

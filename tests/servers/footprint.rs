@@ -25,7 +25,7 @@ fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
     let answer = place.run(&[&["run", "footprint", target], rest, &brief].concat());
     assert_eq!(answer.code, Some(0), "{target}: {answer:?}");
     let report = place.report();
-    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    let all = cells(&report).iter().filter(|cell| cell["aa_control"] == false).cloned();
     all.inspect(assert_verified).collect()
 }
 

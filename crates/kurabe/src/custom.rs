@@ -1,4 +1,4 @@
-//! The files of a custom workload, read once, since a run keeps their text.
+//! Reads the files of a custom workload. The run file keeps their text.
 
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Table;
 
-/// Where a script's weight stands in its name.
+/// Separates a script's name from its weight.
 const WEIGHT: char = '@';
-/// The largest weight.
+/// The maximum weight.
 const MOST: u64 = 1_000_000;
 
-/// The workload that a suite file is, where it is one, with the lists of values that it names.
+/// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
     if !["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key)) {

@@ -1,4 +1,4 @@
-//! Observers on other hosts, as the user names them: `postgres://me@db.example/shop?observe`.
+//! Observers on other hosts, as in `postgres://me@db.example/shop?observe`.
 
 use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
@@ -7,11 +7,11 @@ use kurabe_observe::{PORT, Remote, Token};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The option of a target's URL; no driver sees it.
+/// The URL option; drivers do not see it.
 const OPTION: &str = "observe";
-/// Where the token is, unless a file is named.
+/// The environment variable with the token.
 const TOKEN: &str = "KURABE_OBSERVE_TOKEN";
-/// The file that holds it.
+/// The environment variable with the name of the token's file.
 const TOKEN_FILE: &str = "KURABE_OBSERVE_TOKEN_FILE";
 
 /// Takes the observer out of a target's URL.
@@ -19,10 +19,10 @@ pub(crate) fn taken(url: &mut TargetUrl) -> Option<String> {
     url.options.remove(OPTION)
 }
 
-/// The observer that is named `HOST:PORT`, `HOST` or `:PORT`; nothing: the one at the server's own host and the usual port.
+/// Reads the observer's address: `HOST:PORT`, `HOST`, `:PORT`, or nothing for the server's host and the default port.
 ///
 /// # Errors
-/// Where there is no token, or no such place.
+/// If there is no token, or the address is invalid.
 pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     let token = token(None)?;
     let Endpoint::Tcp { host, .. } = server else {
@@ -45,10 +45,10 @@ pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     Ok(Remote::new(if name.is_empty() { host } else { name }, port, token))
 }
 
-/// The token, from this file or from where the environment says.
+/// Reads the token from this file or from the environment.
 ///
 /// # Errors
-/// Where there is none, or everybody may read it.
+/// If there is none, or other users can read it.
 pub(crate) fn token(file: Option<&Path>) -> Result<Token> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let file = file.map(Path::to_owned).or_else(|| set(TOKEN_FILE).map(PathBuf::from));

@@ -111,7 +111,7 @@ pub(crate) fn compare(
     rule: &Rule,
     spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
-    let originals = cells.iter().filter(|cell| !cell.baseline_repeat);
+    let originals = cells.iter().filter(|cell| !cell.aa_control);
     let index: BTreeMap<(usize, &Cell, &str), &CellFigures> =
         originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
     let find =

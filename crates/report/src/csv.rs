@@ -17,7 +17,7 @@ const COLUMNS: &[Column] = &[
     ("operation", |_, cell| cell.operation.clone()),
     ("status", |_, cell| cell.status.word().to_owned()),
     ("reason", |_, cell| cell.reason.clone().unwrap_or_default()),
-    ("baseline_repeat", |_, cell| cell.baseline_repeat.to_string()),
+    ("aa_control", |_, cell| cell.aa_control.to_string()),
     ("second_instance", |_, cell| cell.second_instance.to_string()),
     ("noise_floor", |_, cell| cell.noise_floor.map_or_else(String::new, |floor| format!("{floor:.6}"))),
     ("rounds", |_, cell| cell.rounds.to_string()),

@@ -71,7 +71,7 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     let mut all = Vec::new();
     for operation in &summary.labels.operations {
         let measured = |cell: &&CellFigures| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+            cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
         };
         let cells: Vec<&CellFigures> = summary.cells.iter().filter(measured).collect();
         all.extend(counters(summary, operation, &cells));

@@ -78,7 +78,7 @@ fn of_cell(
         steady: None,
         rounds: 0,
         stored_bytes: cell.stored_bytes,
-        baseline_repeat: cell.aa_control,
+        aa_control: cell.aa_control,
         second_instance: cell.second_instance,
         noise_floor: None,
         metric: speed(Load::of(&cell.axes)).name,

@@ -192,7 +192,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
 fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
     let mut lines: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, cell) in
-        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.baseline_repeat)
+        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.aa_control)
     {
         let mut others = cell.axes.values().clone();
         others.remove(axis);

@@ -30,7 +30,7 @@ impl Noise {
     pub fn of(labels: &Labels, cells: &[CellFigures], spec: &RunSpec) -> Self {
         let pairs: Vec<(&CellFigures, &CellFigures)> = cells
             .iter()
-            .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
+            .filter(|cell| cell.aa_control && cell.status == Status::Ok)
             .filter_map(|aa_control| Some((aa_control, original(cells, aa_control)?)))
             .collect();
         let floor = |aa_control: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
@@ -99,7 +99,7 @@ impl Noise {
 
 fn original<'a>(cells: &'a [CellFigures], aa_control: &CellFigures) -> Option<&'a CellFigures> {
     cells.iter().find(|cell| {
-        !cell.baseline_repeat
+        !cell.aa_control
             && cell.status == Status::Ok
             && cell.target_index == aa_control.target_index
             && cell.operation == aa_control.operation

@@ -251,7 +251,7 @@ pub struct CellFigures {
     /// Mean bytes handed to the database for one record.
     pub stored_bytes: Option<u64>,
     /// Whether it is the repeat of its target's first cell (A/A).
-    pub baseline_repeat: bool,
+    pub aa_control: bool,
     /// Whether this repeat was measured on a second start of the server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub second_instance: bool,

@@ -36,7 +36,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             .cells
             .iter()
             .filter(|cell| {
-                cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+                cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
             })
             .collect();
         if cells.is_empty() {
@@ -228,7 +228,7 @@ pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
     let mut groups: Vec<Vec<&CellFigures>> = Vec::new();
     for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
         let key =
-            |cell: &CellFigures| (cell.target_index, cell.status, cell.reason.clone(), cell.baseline_repeat);
+            |cell: &CellFigures| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
         match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
             Some(group) => group.push(cell),
             None => groups.push(vec![cell]),
@@ -269,7 +269,7 @@ fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
     if size * operations.len() != group.len() && group.len() > 1 {
         return group.into_iter().flat_map(|cell| told(summary, vec![cell])).collect();
     }
-    if first.baseline_repeat {
+    if first.aa_control {
         places.push("repeated".to_owned());
     }
     vec![Lacking {

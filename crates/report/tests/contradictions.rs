@@ -202,7 +202,7 @@ impl Figures<'_> {
             };
             cell.target == target
                 && cell.operation == operation
-                && !cell.baseline_repeat
+                && !cell.aa_control
                 && cell.axes.values().iter().all(is)
         });
         found.unwrap_or_else(|| panic!("no cell of {target}, {operation}, {x:?}, {axis:?}"))
@@ -443,7 +443,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             let with = |cell: &&CellFigures| {
                 cell.target == scope.targets[0]
                     && cell.operation == scope.operations[0]
-                    && !cell.baseline_repeat
+                    && !cell.aa_control
                     && (scope.at.is_empty()
                         || cell.axes.get(figures.chart()).is_some_and(|x| scope.at.contains(x)))
                     && scope.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
@@ -473,7 +473,7 @@ fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellFigur
     let of = |cell: &&CellFigures| {
         cell.target == scope.targets[0]
             && cell.operation == scope.operations[0]
-            && !cell.baseline_repeat
+            && !cell.aa_control
             && cell.axes.get(RATE.name).is_some_and(|rate| scope.at.contains(rate))
             && scope.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
@@ -543,7 +543,7 @@ proptest! {
         for row in &compared.rows {
             let of = |summary: &Summary| {
                 let same = |cell: &&CellFigures| {
-                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.baseline_repeat
+                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.aa_control
                 };
                 summary.cells.iter().find(same).cloned().unwrap()
             };

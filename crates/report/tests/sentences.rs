@@ -544,7 +544,7 @@ fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() 
     }
     let summary = summary(&run);
     let (repeated, own): (Vec<_>, Vec<_>) =
-        summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.baseline_repeat);
+        summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.aa_control);
     assert!(!repeated.is_empty(), "{:?}", summary.cells);
     let disturbed = summary.statements(Section::Caution).find_map(|statement| match &statement.finding {
         Finding::Disturbed { cells, of, .. } => Some((*cells as usize, *of as usize)),

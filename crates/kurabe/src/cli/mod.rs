@@ -12,7 +12,7 @@ use crate::exit;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use std::path::PathBuf;
 
-/// The whole command line.
+/// The command line of the program.
 pub(crate) fn command() -> Command {
     Command::new("kurabe")
         .version(env!("CARGO_PKG_VERSION"))
@@ -141,7 +141,7 @@ pub(super) fn targets(required: bool) -> Arg {
         .help("Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
-/// Contents of the report of a run, where that is not all.
+/// Options for the contents of a report.
 fn view() -> [Arg; 2] {
     let heading = "Contents of the report";
     [

@@ -1,4 +1,4 @@
-//! `kurabe run`: a subcommand an experiment, its axes as options.
+//! `kurabe run`: one subcommand per experiment, with its axes as options.
 
 use super::targets;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
         .subcommand(pgbench())
 }
 
-/// The experiment that is made from scripts of pgbench.
+/// The name of the experiment that runs pgbench scripts.
 pub(crate) const PGBENCH: &str = "pgbench";
 
 fn pgbench() -> Command {

@@ -1,4 +1,4 @@
-//! `kurabe app TARGET`: an application in front of a database, for any load tool to drive.
+//! `kurabe app TARGET`: an application in front of a database, for any load generator.
 
 use super::join::{self, First};
 use crate::exit::{self, Exit};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a seed from the clock is cut to: every program that reads JSON has numbers of so many bits.
+/// The size of a seed from the clock in bits: every JSON parser can represent such numbers exactly.
 const SEED_BITS: u32 = 53;
 
 pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -45,16 +45,16 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     served
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Asked {
     listen: SocketAddr,
     options: Options,
     dataset: Dataset,
     durability: Option<DurabilityClass>,
     experiments: Vec<&'static dyn Experiment>,
-    /// The application whose data this one serves too.
+    /// The first application, whose data this one serves too.
     first: Option<First>,
-    /// Whether the user named them: then each must be possible.
+    /// Whether the user named them. Then all of them must be available.
     named: bool,
     /// Values of axes, by experiment and axis.
     axes: HashMap<(String, String), String>,
@@ -120,7 +120,7 @@ impl Asked {
         })
     }
 
-    /// The cell of an experiment that is served: of each axis the value that was set, or the first.
+    /// The cell of an experiment to serve: the value that was set, or the first one, of each axis.
     fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
         let info = experiment.info();
         let seats = self.options.seats() * self.options.part.of;
@@ -129,7 +129,7 @@ impl Asked {
             let set = self.axes.get(&(info.name.to_owned(), axis.name.to_owned()));
             let text = match (set, axis.name) {
                 (Some(text), _) => text.clone(),
-                // Each place is one client of the database.
+                // Each worker or pooled connection is one client of the database.
                 (None, "clients") => seats.to_string(),
                 (None, "connection") if anew && axis.parse("per-request").is_ok() => "per-request".to_owned(),
                 (None, _) => axis.default.first().copied().unwrap_or_default().to_owned(),
@@ -140,7 +140,7 @@ impl Asked {
     }
 }
 
-/// The address to listen at: of this machine alone unless the user says otherwise.
+/// The address to listen on: only on this machine unless the user allows others.
 fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     let address: SocketAddr = text.parse().map_err(|_| {
         Error::usage(format!("--listen: '{text}' is not an address")).hint("write 127.0.0.1:8080 or [::1]:8080")
@@ -154,7 +154,7 @@ fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     .hint("add --allow-remote to allow that"))
 }
 
-/// `--set session.payload=10k`, any number of them.
+/// Reads `--set session.payload=10k` options.
 fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), String>> {
     let mut found = HashMap::new();
     for text in matches.get_many::<String>("set").into_iter().flatten() {
@@ -241,7 +241,7 @@ fn serve(
         check(&workloads, target, outcome.tallies, output)
     };
     if fixture.as_mut().is_some_and(|fixture| fixture.clean_up().is_err()) {
-        // The connection may have been lost; what is left goes with a fixture that is opened anew.
+        // The connection may be lost. The clean-up uses a newly opened fixture.
         drop(fixture);
         if let Err(error) = Fixture::open(target, 0, 1, &name) {
             output.warning(&format!(
@@ -254,11 +254,11 @@ fn serve(
     Ok(exit::DONE)
 }
 
-/// The experiments that can be served, and those that cannot, with the reason.
+/// The experiments that can be served, and the others with the reason.
 struct Chosen {
     served: Vec<Served>,
     absent: Vec<(&'static str, String)>,
-    /// The largest answer of the database to any of them.
+    /// The largest reply of the database to any of them.
     largest_answer: u64,
 }
 
@@ -333,7 +333,7 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_cor
     Ok(())
 }
 
-/// What was done, in one line.
+/// A summary in one line.
 fn said(outcome: &Outcome) -> String {
     let mut text = format!("{} requests answered", units::count(outcome.answered));
     for (n, what) in [
@@ -351,7 +351,7 @@ fn said(outcome: &Outcome) -> String {
     text
 }
 
-/// Holds the database to what the application was told: as after a trial.
+/// Verifies the clients' writes on the database, as after a trial.
 fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Output) -> Result<()> {
     let mut pages: BTreeMap<(usize, &'static str), (u64, Vec<ClientSummary>)> = BTreeMap::new();
     for Tally { served, operation, done, failed } in tallies {

@@ -1,4 +1,4 @@
-//! What of the targets and their place a user must know before a run, or before its figures are read.
+//! Warnings about targets and storage, printed before a run.
 
 use crate::targets::Opened;
 use kurabe_core::durability::DurabilityClass;
@@ -7,7 +7,7 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::target::Target;
 use kurabe_observe::Monitor;
 
-/// Which servers do not keep to the side that they should, where trials are interleaved.
+/// Servers that are not pinned to the servers' processors although trials are interleaved.
 pub(super) fn scattered(opened: &Opened) -> Vec<String> {
     let Some(sides) = &opened.sides else { return Vec::new() };
     let ours = |target: &Target| target.restart.is_some() || target.driver.endpoint() == Endpoint::InProcess;
@@ -25,7 +25,7 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
         .collect()
 }
 
-/// What of the targets would make figures those of something else: their builds and settings, and where local ones write.
+/// Warnings about the targets' builds, settings and storage that could distort results.
 pub(super) fn cautions(plan: &Plan, opened: &Opened) -> Vec<String> {
     let mut all = Vec::new();
     for (index, target) in opened.targets.iter().enumerate() {
@@ -34,7 +34,7 @@ pub(super) fn cautions(plan: &Plan, opened: &Opened) -> Vec<String> {
         let told = kurabe_drivers::caution::cautions(&target.facts, largest);
         all.extend(told.into_iter().map(|caution| format!("{}: {caution}", target.name)));
     }
-    // Throwaway servers and files keep their data where temporary files go.
+    // Throwaway servers and files keep their data in the folder of temporary files.
     let writes = plan.operations.iter().any(|operation| operation.writes);
     let synced = |target: &Target| target.facts.durability >= Some(DurabilityClass::Synced);
     let here = |target: &Target| target.driver.endpoint().is_here();
@@ -44,8 +44,8 @@ pub(super) fn cautions(plan: &Plan, opened: &Opened) -> Vec<String> {
     all
 }
 
-/// Refuses, where a run reads the memory of servers, each target whose server cannot be seen from here; and says of one that is
-/// not ours what its figures are.
+/// Marks targets as unusable whose server's memory is to be read and cannot be. Warns about servers that cannot be
+/// restarted.
 pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
     if !plan.available().any(|(_, cell)| cell.provision.server_memory) {
         return;

@@ -1,4 +1,4 @@
-//! Makes a run: opens the targets, plans, measures, records, reports.
+//! Executes a run: opens the targets, plans, measures, records, reports.
 
 use super::cautions::{cautions, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
@@ -28,22 +28,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A run to be made.
+/// A run to execute.
 pub(super) struct Job {
     pub(super) spec: RunSpec,
-    /// What the user left to the tool.
+    /// The axes and rounds that the user did not set.
     pub(super) free: Free,
-    /// The targets as given, passwords and all.
+    /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,
-    /// The cache in front of them as given, password and all.
+    /// The cache URL as given, with its password.
     pub(super) cache: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
-    /// Only say what would be done.
+    /// Only print the plan.
     pub(super) dry: bool,
 }
 
-/// Makes a new run.
+/// Executes a new run.
 pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
@@ -129,7 +129,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output }, run)
 }
 
-/// Goes on with a run that was stopped.
+/// Continues an interrupted run.
 pub(super) fn go_on(
     resumed: Resumed,
     urls: &[String],
@@ -149,7 +149,7 @@ pub(super) fn go_on(
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
         output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
     }
-    // The recorded one: a password that it needs stands in the environment.
+    // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let wish = Wish::of(&plan, spec.cache.as_deref());
@@ -203,7 +203,7 @@ pub(super) fn go_on(
     made
 }
 
-/// What a new run and a resumed one have in common.
+/// What a new run and a resumed run have in common.
 struct Sitting<'a> {
     plan: &'a Plan,
     opened: &'a Opened,
@@ -221,7 +221,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
     let mut progress = Progress::new(*output, &plan.axes, names, header.spec.rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
-    // A resumed run's clock goes on where it stopped.
+    // The clock of a resumed run continues.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
     let mut observer = Monitor::new();
     for (server, remote) in &opened.observers {
@@ -299,7 +299,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
             match report::write_html(&run, writer.path()) {
                 Ok(path) => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
-                // What ended the run says more than what it ended too: a disk that is full.
+                // The first error is the cause: a full disk, for example, also ends the run.
                 Err(_) => {}
             }
         }
@@ -319,7 +319,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// `20261120-101744` in UTC, from seconds since 1970.
+/// A timestamp such as `20261120-101744` in UTC, from seconds since 1970.
 fn stamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y%m%d-%H%M%S").to_string()

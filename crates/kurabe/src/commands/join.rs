@@ -1,4 +1,4 @@
-//! Several applications before one database: the first loads the data, the others join it.
+//! Several applications of one database: the first loads the data, the others join it.
 
 use kurabe_app::{Options, Part, Served};
 use kurabe_core::driver::{ConnectOptions, Session};
@@ -9,10 +9,10 @@ use kurabe_core::{Error, Result};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
-/// The most applications before one database.
+/// The maximum number of applications of one database.
 const MOST: usize = 1_000;
 
-/// `--part K/N`, and whether `--join` goes with it.
+/// Reads `--part K/N`, and checks it against `--join`.
 pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
     let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     let Some((number, of)) = numbers.filter(|(k, n)| (1..=*n).contains(k) && *n <= MOST) else {
@@ -30,7 +30,7 @@ pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
     }
 }
 
-/// The application that loaded the data.
+/// The first application, which loaded the data.
 pub(super) struct First {
     url: String,
     session: RefCell<Box<dyn Session>>,
@@ -50,7 +50,7 @@ impl First {
         Ok(Self { url: url.to_string(), session: RefCell::new(session) })
     }
 
-    /// What it says of an experiment.
+    /// Its description of an experiment.
     fn about(&self, experiment: &str) -> Result<Map<String, Value>> {
         let body = page::get(&mut **self.session.borrow_mut(), &format!("/{experiment}"))
             .map_err(|error| error.context(&self.url).context("--join"))?;
@@ -59,7 +59,7 @@ impl First {
         })
     }
 
-    /// The seed of its data, as it says it of one of these experiments.
+    /// The seed of its data, from its description of one of these experiments.
     pub(super) fn seed(&self, experiments: &[&'static dyn Experiment]) -> Result<u64> {
         for experiment in experiments {
             let about = self.about(experiment.info().name);
@@ -71,7 +71,7 @@ impl First {
             .hint("check that it is kurabe app with the same experiments, or give both the same --seed"))
     }
 
-    /// Sees that both serve the same data, and that no client of one is a client of the other.
+    /// Checks that both applications serve the same data, with distinct clients.
     pub(super) fn agrees(&self, options: &Options, served: &[Served]) -> Result<()> {
         for served in served {
             let about = self.about(served.name)?;

@@ -1,4 +1,4 @@
-//! `kurabe observe`: looks at the servers of this host for runs on others.
+//! `kurabe observe`: reports this host's server metrics to remote runs.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -38,7 +38,7 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (tell, asked) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // A run asks anew for each trial.
+            // A run sends the same request for each trial.
             let mut known = HashSet::new();
             for asked in asked {
                 let said = said(&asked);

@@ -1,4 +1,4 @@
-//! What a run is going to do, said before it does it.
+//! Prints the plan of a run before it starts.
 
 use crate::progress::words;
 use kurabe_core::units;
@@ -8,7 +8,7 @@ use kurabe_engine::target::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
+/// The plan: cells, rounds and time, and what is unavailable, with reasons.
 pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
     let available = plan.available().filter(|(record, _)| !record.aa_control).count();
@@ -55,10 +55,10 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
     text
 }
 
-/// How far beyond its time a run may be expected to go before a reader is told.
+/// The factor by which the expected time may exceed the budget before a warning.
 const LATE: f64 = 1.3;
 
-/// What was left out to keep the time of the run; `None` where nothing was.
+/// What was left out to keep within the budget; `None` if nothing was.
 pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<String> {
     let mut parts: Vec<String> = fit
         .left_out
@@ -82,7 +82,7 @@ pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<Strin
     ))
 }
 
-/// The warning that a run cannot keep its time; `None` where it can.
+/// A warning if the run cannot keep within its budget.
 pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     (fit.expected > budget.mul_f64(LATE)).then(|| {
         format!(
@@ -95,7 +95,7 @@ pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     })
 }
 
-/// What the first round has shown of the time that the run takes; `None` where that is about the time given.
+/// A warning after the first round if the run will take longer than its budget.
 pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Option<String> {
     (expected > budget.mul_f64(LATE)).then(|| {
         let expected = Duration::from_secs(expected.as_secs());
@@ -104,7 +104,7 @@ pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Optio
     })
 }
 
-/// One line for each reason, with the cells that it keeps out.
+/// One line per reason, with the cells that it excludes.
 pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
     for cell in plan.cells.iter().map(|cell| &cell.record) {

@@ -1,4 +1,4 @@
-//! The scale of tables that pgbench made: one row of `pgbench_branches` for each unit, as pgbench itself counts it.
+//! The scale of existing pgbench tables: the number of rows of `pgbench_branches`, as in pgbench itself.
 
 use crate::output::Output;
 use crate::targets::Opened;
@@ -14,10 +14,10 @@ use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
 use std::sync::Arc;
 
-/// The table whose rows are counted.
+/// The table that defines the scale.
 const BRANCHES: &str = "pgbench_branches";
 
-/// Plans a run of pgbench's built-in scripts for the scale of the tables that they run on.
+/// Sets the scale of pgbench's built-in scripts from the existing tables.
 pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result<()> {
     let mut spec = plan.spec.clone();
     let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };

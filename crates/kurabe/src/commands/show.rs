@@ -1,4 +1,4 @@
-//! `kurabe show [RUN]`: one run in the terminal, or the list of all.
+//! `kurabe show [RUN]`: shows one run in the terminal, or lists all runs.
 
 use super::named_run;
 use crate::exit::{self, Exit};

@@ -1,4 +1,4 @@
-//! `--until conclusive`: whether a run that has made its rounds goes on.
+//! `--until conclusive`: decides whether a run continues after its planned rounds.
 
 use anyhow::Result;
 use kurabe_core::Error;
@@ -9,26 +9,26 @@ use kurabe_report::analyse;
 use kurabe_stats::interim::Analyses;
 use std::time::{Duration, Instant};
 
-/// Decides after each interim analysis whether a run goes on.
+/// Decides after each interim analysis whether a run continues.
 pub(super) struct StoppingRule {
-    /// The run as it was when this sitting began.
+    /// The recorded run at the start of this session of the program.
     run: Run,
     analyses: Analyses,
-    /// No more rounds than these; `None` where the rounds are fixed.
+    /// The maximum number of rounds; `None`: the number is fixed.
     most: Option<u32>,
-    /// The time for the whole run.
+    /// The time limit of the whole run.
     budget: Option<Duration>,
     began: Instant,
-    /// Why it went on no longer, where a reader should know.
+    /// Why the run stopped, if the user should know.
     why: Option<String>,
 }
 
 impl StoppingRule {
-    /// For a run that goes on from here; `began` is when the run as a whole did.
+    /// A rule for a run that continues from here; `began` is the start of the whole run.
     pub(super) fn new(run: &Run, began: Instant) -> Self {
         let ends = run.max_rounds();
         let spec = &run.header.spec;
-        // Whoever allows more rounds in a later sitting allows the time for them.
+        // A user who allows more rounds later also allows the time for them.
         let budget = spec.until.and_then(|until| until.budget_ns).filter(|_| ends.len() == 1);
         Self {
             run: run.clone(),
@@ -40,12 +40,12 @@ impl StoppingRule {
         }
     }
 
-    /// How many rounds are wanted beyond those made; `made` are the trials of this sitting.
+    /// The number of additional rounds; `made` are the trials made so far since the program started.
     pub(super) fn further(&mut self, rounds: u32, made: &[TrialRecord]) -> u32 {
         let Some(most) = self.most else { return 0 };
         let further = self.analyses.after(rounds).min(most).saturating_sub(rounds);
         let earlier = &self.run.trials;
-        // What an earlier sitting began must be ended before it is analysed.
+        // A round that was interrupted must be completed before the analysis.
         if earlier.iter().any(|trial| trial.round >= rounds) {
             return further;
         }
@@ -77,10 +77,10 @@ impl StoppingRule {
     }
 }
 
-/// Whether a resumed run has rounds to make that were not allowed when it began.
+/// Whether a resumed run gets rounds that were not allowed when it started.
 ///
 /// # Errors
-/// Where the run's rounds were fixed: its verdicts have spent all of the 5 % that they may err in.
+/// If the number of rounds is fixed: its verdicts have used up the 5 % error probability.
 pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
     let Some(most) = max_rounds else { return Ok(false) };
     if run.header.spec.until.is_none() {

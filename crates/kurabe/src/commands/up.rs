@@ -1,4 +1,4 @@
-//! `kurabe up ENGINE`: a throwaway server for as long as the user likes.
+//! `kurabe up ENGINE`: runs a throwaway server until Ctrl-C.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;

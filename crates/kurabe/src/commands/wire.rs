@@ -1,4 +1,4 @@
-//! `kurabe doctor --wire`: what a client sends and receives until its first request is answered.
+//! `kurabe doctor --wire`: counts the messages between a client and the server until the first reply.
 
 use crate::relay::{Relay, Seen};
 use kurabe_core::driver::ConnectOptions;
@@ -7,13 +7,13 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, Result, units};
 
-/// What drivers without a server say of how they are reached.
+/// The transport name of in-process databases.
 const IN_PROCESS: &str = "in process";
-/// Longest text of a statement that is shown whole.
+/// The maximum length of a statement that is shown in full.
 const SHOWN: usize = 300;
 
-/// The lines that tell it: name and text. A connection to the server goes through a relay, and the driver reads from the
-/// server what it must know beforehand on a connection that is not counted.
+/// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
+/// server beforehand use a connection that is not counted.
 pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
     let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
     let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
@@ -32,7 +32,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     let relay = Relay::open(host, port)?;
     let through = TargetUrl { host: Some("127.0.0.1".to_owned()), port: Some(relay.port()), ..url.clone() };
     let open = kurabe_drivers::registry::open(&through)?;
-    // Once for what a driver asks of its server once, and not for every connection.
+    // The first connection includes what a driver asks only once per server.
     let first = open.connect(&ConnectOptions::default())?;
     relay.met(0);
     first.close()?;
@@ -48,7 +48,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
         ("connecting", told(&before, &connected)),
         ("first request", format!("{} (the smallest request of the protocol)", told(&connected, &answered))),
     ];
-    // Of the first connection, which nothing went before.
+    // Statements of the first connection.
     if let Some(statements) = driver.statements.map(|read| read(&before.said)) {
         lines.push((
             "its statements",

@@ -1,4 +1,4 @@
-//! `--interleave`, and with what it makes no sense.
+//! `--interleave`, and the options that it excludes.
 
 use super::Request;
 use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
@@ -6,12 +6,12 @@ use kurabe_core::{Error, Result, units};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a slice may be.
+/// The allowed slice lengths.
 const SLICES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-/// How long it is where the user does not say.
+/// The default slice length.
 const DEFAULT: Duration = Duration::from_millis(10);
 
-/// What the user asked for.
+/// The value of the option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interleave {
     /// Separate trials only.
@@ -35,7 +35,7 @@ impl Interleave {
 }
 
 impl Request {
-    /// The length of a slice; `None` where trials are not interleaved. `open`: whether the loop is.
+    /// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open.
     pub(super) fn slice(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
         let enough = rounds >= u64::from(LEAST_INTERLEAVED_ROUNDS);
         let slice = match self.interleave {

@@ -6,11 +6,11 @@ use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 
-/// Restarts at most.
+/// The maximum number of restarts.
 const MOST: u64 = 1_000;
 
 impl Request {
-    /// The spec with the restarts that were asked for, and with rounds that can be divided into blocks between them.
+    /// Adds restarts to the spec, with a number of rounds that can be divided into blocks.
     pub(super) fn with_restarts(&self, mut spec: RunSpec, urls: &[String]) -> Result<RunSpec> {
         let restarts = self.restarts.unwrap_or(0);
         if restarts == 0 {

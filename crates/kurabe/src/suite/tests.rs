@@ -68,7 +68,7 @@ fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() 
     let spec = read("budget = '20s'", &["--duration", "1s"]).unwrap();
     assert_eq!((spec.duration_ns, spec.budget_ns), (Some(second), None));
     assert!(read("", &["--duration", "1s", "--budget", "20s"]).is_err());
-    // Until settled the two go together: how long a trial takes, and how long the run.
+    // With --until the two can be combined: the length of a trial, and of the run.
     let spec = read("duration = '1s'\nuntil = 'conclusive'", &["--budget", "20s"]).unwrap();
     assert_eq!(spec.duration_ns, Some(second));
     assert_eq!(spec.until.unwrap().budget_ns, Some(20 * second));
@@ -104,7 +104,7 @@ fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
     let spec = |text: &str| parse(&format!("experiment = 'point-read'\n{text}"), None).unwrap().spec();
     let on = "targets = ['up:redis', 'sqlite:']";
     let made = |text: &str| spec(&format!("{on}\n{text}")).map(|spec| (spec.restarts, spec.rounds)).unwrap();
-    // With interleaved trials the first round is in no block's length.
+    // With interleaved trials the first round is not part of a block's length.
     assert_eq!(made(""), (0, 6));
     assert_eq!(made("restarts = 0\nrounds = 5"), (0, 5));
     assert_eq!(made("restarts = 1"), (1, 7));

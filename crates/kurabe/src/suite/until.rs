@@ -1,14 +1,14 @@
-//! `--until conclusive`, and what ends it otherwise.
+//! `--until conclusive` and its limits.
 
 use super::Request;
 use kurabe_core::run::{DEFAULT_MARGIN, Until};
 use kurabe_core::{Error, Result};
 
-/// Rounds at most where they are made until all is settled, unless asked otherwise.
+/// The default maximum number of rounds.
 const MAX_ROUNDS: u32 = 100;
 
 impl Request {
-    /// Until when rounds are made, where that was said.
+    /// Until when rounds are added, if that was requested.
     pub(super) fn until(&self) -> Result<Option<Until>> {
         match self.until.as_deref() {
             Some("conclusive") => Ok(Some(Until {
@@ -28,7 +28,7 @@ impl Request {
     }
 }
 
-/// `5%`, `5 %` or `0.05`, as 0.05.
+/// Reads `5%`, `5 %` or `0.05` as 0.05.
 pub(crate) fn percentage(text: &str) -> Result<f64> {
     let (number, unit) =
         text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));

@@ -1,4 +1,4 @@
-//! What users write, on the command line or in a suite file, made into values.
+//! Conversion of the user's texts, from the command line or a suite file, to values.
 
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Arrivals;
@@ -6,7 +6,7 @@ use kurabe_core::{Error, Result, units};
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
+/// Converts `http://a:1,http://b:2`, several applications of one database, to one target: `http://a:1,b:2`.
 pub(super) fn several(text: &str) -> Result<String> {
     const SCHEME: &str = "http://";
     let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(text.to_owned()) };

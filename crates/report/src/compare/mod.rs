@@ -105,13 +105,13 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let targets = matched_targets(first, second, &mut unmatched);
     let mut pairs = Vec::new();
     let mut lacking = 0_u32;
-    for cell in first.cells.iter().filter(|cell| !cell.baseline_repeat) {
+    for cell in first.cells.iter().filter(|cell| !cell.aa_control) {
         let Some((_, other)) = targets.iter().find(|(a, _)| *a == cell.target_index) else { continue };
         let same = |candidate: &&CellFigures| {
             candidate.target_index == *other
                 && candidate.operation == cell.operation
                 && candidate.axes == cell.axes
-                && !candidate.baseline_repeat
+                && !candidate.aa_control
         };
         match second.cells.iter().find(same) {
             Some(found) => pairs.push((cell, found)),
@@ -119,7 +119,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
         }
     }
     let matched =
-        |cell: &&CellFigures| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.baseline_repeat;
+        |cell: &&CellFigures| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.aa_control;
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {

@@ -131,7 +131,7 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for metric in context.labels.metrics.iter().filter(shown) {
         let chart = context.labels.chart_axis().filter(|_| metric.source != Source::Trial);
-        for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat) {
+        for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.aa_control) {
             let Some(figures) = cell.metric(&metric.name) else { continue };
             let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
             let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));

@@ -15,7 +15,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
                 .cells
                 .iter()
                 .filter(|cell| cell.operation == operation.name && cell.target == *target)
-                .filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat)
+                .filter(|cell| cell.status == Status::Ok && !cell.aa_control)
                 .filter_map(|cell| Some((cell, cell.attribution.as_ref()?)))
                 .collect();
             for bottleneck in Bottleneck::ALL {
@@ -55,7 +55,7 @@ fn finding(
     let planned = || {
         let mut all = context.cells.iter();
         let here = move |cell: &&CellFigures| {
-            cell.operation == operation && cell.target == target && !cell.baseline_repeat
+            cell.operation == operation && cell.target == target && !cell.aa_control
         };
         std::iter::from_fn(move || all.find(here))
     };

@@ -75,7 +75,7 @@ fn steadiness(context: &Context<'_>) -> Vec<Finding> {
         let here: Vec<(&CellFigures, &Steady)> = context
             .cells
             .iter()
-            .filter(|cell| cell.operation == operation.name && !cell.baseline_repeat)
+            .filter(|cell| cell.operation == operation.name && !cell.aa_control)
             .filter_map(|cell| Some((cell, cell.steady.as_ref()?)))
             .collect();
         let of = here.len() as u32;

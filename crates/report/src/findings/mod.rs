@@ -129,7 +129,7 @@ impl Context<'_> {
             };
             cell.target_index == target
                 && cell.operation == operation
-                && !cell.baseline_repeat
+                && !cell.aa_control
                 && self.labels.axes.iter().all(is)
         })
     }
@@ -148,7 +148,7 @@ impl Context<'_> {
                 };
                 is_side
                     && cell.operation == verdict.operation
-                    && !cell.baseline_repeat
+                    && !cell.aa_control
                     && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
             })
         };

@@ -36,7 +36,7 @@ fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for operation in &context.labels.operations {
         let cells = context.cells.iter().filter(|cell| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+            cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
         });
         for cell in cells.filter(|cell| cell.open_loop.is_some()) {
             let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) else { continue };
@@ -109,7 +109,7 @@ fn late(line: &Line<'_>) -> Option<Finding> {
 /// Whether the highest rate that was found was not kept up, or the generator was late, when it was confirmed.
 fn missed_objective(cell: &CellFigures) -> bool {
     let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
-    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.baseline_repeat && !kept
+    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.aa_control && !kept
 }
 
 fn not_kept(context: &Context<'_>, cell: &CellFigures) -> Option<Finding> {

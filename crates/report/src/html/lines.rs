@@ -106,7 +106,7 @@ pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &
     let labels = &summary.labels;
     let xs = labels.chart_axis().map(Axis::sorted).unwrap_or_default();
     let mut panels: Vec<(Vec<usize>, Panel<'a>)> = Vec::new();
-    let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.baseline_repeat);
+    let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.aa_control);
     for cell in cells.filter(|cell| cell.status == Status::Ok) {
         let Some(key) = shares.panels.iter().map(|p| p.of(cell)).collect::<Option<Vec<usize>>>() else {
             continue;
