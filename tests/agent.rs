@@ -195,11 +195,12 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     assert!(refused(&["observe"], None).contains("requires a token"));
     assert!(refused(&["observe"], Some("short")).contains("at least 16 characters"));
     assert!(
-        refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains("'everywhere' is no address")
+        refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains("'everywhere' is not an \
+                                                                               address")
     );
     std::fs::write(&token, TOKEN).unwrap();
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    assert!(refused(&["observe", "--token-file", token.to_str().unwrap()], None).contains("everybody"));
+    assert!(refused(&["observe", "--token-file", token.to_str().unwrap()], None).contains("other users"));
     assert!(refused(&["run", "point-read", "sqlite:?observe"], Some(TOKEN)).contains("reached by TCP"));
     let Some(server) = testing::server("redis") else { return };
     let target = format!("{}?observe=a b", server.url());

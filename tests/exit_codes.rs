@@ -32,7 +32,7 @@ fn report_that_cannot_be_written_names_its_file_and_leaves_no_other() {
     let folder = place.home().join("a");
     std::fs::create_dir(&folder).unwrap();
     for (file, part) in [
-        (place.home().join("b/x.html"), "there is no folder"),
+        (place.home().join("b/x.html"), "no such folder"),
         (folder.clone(), "directory"),
         ("/proc/x.html".into(), "cannot be written to /proc/x.html"),
     ] {

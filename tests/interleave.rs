@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--interleave=0s"][..], "slice length is out of range"),
         (&["--interleave=1h"], "slice length is out of range"),
         (&["--interleave=soon"], "--interleave"),
-        (&["--interleave", "--rounds", "2"], "takes 3 rounds at least"),
+        (&["--interleave", "--rounds", "2"], "needs at least 3 rounds"),
         (&["--interleave", "--rate", "100"], "cannot be combined with --rate"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());

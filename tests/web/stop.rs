@@ -63,7 +63,7 @@ fn wrong_command_lines_are_refused_before_anything_is_started() {
         (&["app"][..], 2, "required"),
         (&["app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
         (&["app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
-        (&["app", "null:", "--listen", "localhost"], 2, "is no address"),
+        (&["app", "null:", "--listen", "localhost"], 2, "is not an address"),
         (&["app", "null:", "--workers", "0"], 2, "out of range"),
         (&["app", "null:", "--pool", "3"], 2, "--connection pool"),
         (&["app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),
