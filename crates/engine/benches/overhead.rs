@@ -10,7 +10,7 @@ use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{Pace, Trial};
+use kurabe_engine::trial::{LoadModel, Trial};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn row(payload: &str, operation: &str) {
                 operation,
                 number: run as u64 + 1,
                 // Writes are kept: not so many that memory is what is measured.
-                pace: Pace::Closed,
+                load_model: LoadModel::Closed,
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),
                     duration: Some(Duration::from_millis(200)),
@@ -63,7 +63,7 @@ fn row(payload: &str, operation: &str) {
                 cancel: &cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
-                sides: None,
+                cpu_partition: None,
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

@@ -1,15 +1,15 @@
 //! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
 
 use crate::connections::Connections;
-use crate::curve::Curve;
+use crate::timeline::Timeline;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup, sleep_sharply};
 use crate::spans::Spans;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
-use crate::sides;
+use crate::cpu_partition;
 use crate::slices::Lane;
-use crate::warm::Warmth;
+use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ pub(crate) type Tick = quanta::Instant;
 /// Of so many checks one is timed, so that timing them costs nothing.
 const TIMED_CHECKS: u64 = 64;
 /// How often a client says how far it is.
-const TELL: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// Warm-up is a twentieth of the client's requests, at least one …
 const WARMUP_PART: u64 = 20;
 /// … and at most a tenth of the time that the trial may take, …
@@ -50,7 +50,7 @@ pub(crate) struct Shared<'a> {
     /// The measured phase lasts so long, though all requests be made.
     pub(crate) least: Option<Duration>,
     /// What says when a long trial has warmed up.
-    pub(crate) warmth: Option<Warmth>,
+    pub(crate) warmup_detector: Option<WarmupDetector>,
     /// The trial's lane among interleaved trials; none where it has the machine to itself.
     pub(crate) lane: Option<Lane<'a>>,
     /// The processors that its clients keep to; all where it is empty.
@@ -61,7 +61,7 @@ pub(crate) struct Shared<'a> {
     /// Set when one client failed or the user asked to stop: all end at their next transaction.
     pub(crate) stop: AtomicBool,
     pub(crate) cancel: &'a AtomicBool,
-    /// Transactions completed, for the progress display; behind by up to [`TELL`].
+    /// Transactions completed, for the progress display; behind by up to [`PROGRESS_INTERVAL`].
     pub(crate) progress: &'a AtomicU64,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Outcome {
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
     /// How far it was when; a closed loop's.
-    pub(crate) curve: Curve,
+    pub(crate) curve: Timeline,
     /// The time that named parts of the measured transactions took.
     pub(crate) spans: Spans,
     /// What an open loop shows beside; `None` for a closed one.
@@ -151,7 +151,7 @@ impl<'a> Worker<'a> {
             service: Histogram::new(),
             checks: Histogram::new(),
             connections: Connections::default(),
-            curve: Curve::new(),
+            timeline: Timeline::new(),
             spans: Spans::default(),
             paced: None,
             retries: 0,
@@ -164,7 +164,7 @@ impl<'a> Worker<'a> {
     /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
     /// happens, or the others would wait for ever.
     pub(crate) fn run(mut self) -> Outcome {
-        let connected = sides::keep_to(self.shared.cpus).and_then(|()| self.connect());
+        let connected = cpu_partition::pin_thread(self.shared.cpus).and_then(|()| self.connect());
         let failed = connected.is_err();
         self.note(connected);
         let warmed_up = match &self.shared.warmup {
@@ -231,8 +231,8 @@ impl<'a> Worker<'a> {
             let Some(until) = until else { continue };
             let now = Instant::now();
             let even =
-                self.shared.warmth.as_ref().is_none_or(|warmth| {
-                    warmth.done(self.shared.pipeline, now) || now >= began + warmth.most()
+                self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {
+                    warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.most()
                 });
             if now >= until && even {
                 break;
@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
             let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
-            if slice <= TELL {
+            if slice <= PROGRESS_INTERVAL {
                 // Too short for it to have told anything itself.
                 self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
             }
@@ -341,8 +341,8 @@ impl<'a> Worker<'a> {
         let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut told = (ended, self.outcome.completed);
-        self.outcome.curve.begin(self.outcome.elapsed);
+        let mut last = (ended, self.outcome.completed);
+        self.outcome.timeline.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
         while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
             if self.is_exhausted() {
@@ -362,8 +362,8 @@ impl<'a> Worker<'a> {
             }
             self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
             self.outcome.completed += pipeline;
-            self.outcome.curve.note(ended, self.outcome.completed);
-            self.tell(ended, &mut told);
+            self.outcome.timeline.note(ended, self.outcome.completed);
+            self.report_progress(ended, &mut last);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
             }
@@ -373,10 +373,10 @@ impl<'a> Worker<'a> {
 
     /// Says now and then how far it is.
     #[inline]
-    pub(crate) fn tell(&self, now: Tick, told: &mut (Tick, u64)) {
-        if now - told.0 > TELL {
-            self.shared.progress.fetch_add(self.outcome.completed - told.1, Ordering::Relaxed);
-            *told = (now, self.outcome.completed);
+    pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
+        if now - last.0 > PROGRESS_INTERVAL {
+            self.shared.progress.fetch_add(self.outcome.completed - last.1, Ordering::Relaxed);
+            *last = (now, self.outcome.completed);
         }
     }
 

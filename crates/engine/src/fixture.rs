@@ -137,7 +137,7 @@ impl Fixture {
     /// As for [`Fixture::open`]; the message begins with the target's name.
     pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
-            if target.refused.is_some() {
+            if target.skip_reason.is_some() {
                 return Ok(None);
             }
             Self::open(target, slot, targets.len(), run)

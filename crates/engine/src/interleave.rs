@@ -8,7 +8,7 @@ use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
-use crate::trial::{Failure, Pace, Played, Trial, panicked};
+use crate::trial::{Failure, LoadModel, Executed, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
@@ -71,11 +71,11 @@ impl Runner<'_> {
             .map(|(id, ready)| self.member(round, *id, ready, &options, rerun.is_some()))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
-        let played = self.play(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
+        let executed = self.execute(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
         let mut outcomes = Vec::with_capacity(group.len());
-        for ((trial, played), id) in trials.iter().zip(played).zip(group) {
+        for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
-            let judged = played.and_then(|(played, stats)| judge(trial, played, stats, fixture, self.cancel));
+            let judged = executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
             let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push((outcome, disturbed));
@@ -117,25 +117,25 @@ impl Runner<'_> {
             operation,
             number: *number,
             stop: self.plan.stop(operation),
-            pace: Pace::Closed,
+            load_model: LoadModel::Closed,
             seed: self.draw_seed(round, &run_cell.record, operation, rerun).of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
             // What others do meanwhile could not be told from what this one does.
             observer: None,
-            sides: self.sides,
+            cpu_partition: self.cpu_partition,
         })
     }
 
     /// Runs the clients of all trials that could be prepared, interleaved.
-    fn play(
+    fn execute(
         &self,
         trials: &[Result<Trial<'_>, Failure>],
         group: &[TrialId],
         fixtures: &[Option<Fixture>],
         time: Option<Duration>,
         seed: u64,
-    ) -> Vec<Result<(Played, SliceStats), Failure>> {
+    ) -> Vec<Result<(Executed, SliceStats), Failure>> {
         let scheduler = SliceScheduler::new(
             trials.len(),
             Duration::from_nanos(self.plan.spec.slice_ns.unwrap_or_default()),
@@ -150,12 +150,12 @@ impl Runner<'_> {
             let mut playing = Vec::with_capacity(trials.len());
             for (number, (trial, state)) in trials.iter().zip(&datasets).enumerate() {
                 let lane = scheduler.lane(number);
-                let play = move || {
+                let execute = move || {
                     let _leave = LeaveOnDrop(lane);
                     let state = state.as_ref().map_err(Failure::clone)?;
-                    trial.as_ref().map_err(Failure::clone)?.play(state, Some(lane))
+                    trial.as_ref().map_err(Failure::clone)?.execute(state, Some(lane))
                 };
-                let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, play);
+                let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, execute);
                 if thread.is_err() {
                     lane.leave();
                 }
@@ -173,9 +173,9 @@ impl Runner<'_> {
             let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
                 let thread = thread
                     .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;
-                let played: Result<Played, Failure> =
+                let executed: Result<Executed, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-                Ok((played?, stats))
+                Ok((executed?, stats))
             };
             playing.into_iter().zip(stats).map(ended).collect()
         })
@@ -185,7 +185,7 @@ impl Runner<'_> {
 /// Adds up and checks what the clients of a trial did.
 fn judge(
     trial: &Result<Trial<'_>, Failure>,
-    played: Played,
+    executed: Executed,
     slices: SliceStats,
     fixture: &mut Option<Fixture>,
     cancel: &AtomicBool,
@@ -193,7 +193,7 @@ fn judge(
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let (state, session) = fixture.as_mut().ok_or_else(no_fixture)?.lend(trial.cell)?;
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        trial.judge(played, Some(slices), state, &mut cancellable(session, cancel))
+        trial.judge(executed, Some(slices), state, &mut cancellable(session, cancel))
     }));
     judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))
 }

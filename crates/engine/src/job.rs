@@ -4,7 +4,7 @@ use crate::clock::process_cpu;
 use crate::fixture::Fixture;
 use crate::plan::RunCell;
 use crate::runner::Runner;
-use crate::sides;
+use crate::cpu_partition;
 use crate::standstill::Monitor;
 use crate::trial::Failure;
 use kurabe_core::driver::ConnectOptions;
@@ -43,7 +43,7 @@ impl Runner<'_> {
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = ConnectOptions::default();
         let run = || -> Result<Ran> {
-            sides::keep_to(self.sides.map_or(&[], |sides| &sides.clients))?;
+            cpu_partition::pin_thread(self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients))?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
             let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
             let (began, cpu) = (Instant::now(), process_cpu());

@@ -90,7 +90,7 @@ impl Worker<'_> {
     /// Runs transactions as they are due. `start` may lie ahead.
     pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule, paced: &mut Paced) -> Result<()> {
         let last_begin = schedule.last_begin();
-        let mut told = (Tick::now(), 0);
+        let mut last = (Tick::now(), 0);
         let mut drawn = false;
         // One that has no record left leaves what is due to the others, which have more than is due in all.
         while !self.stopped() && !self.is_exhausted() {
@@ -121,7 +121,7 @@ impl Worker<'_> {
             paced.response.record(end.saturating_sub(due));
             paced.last_end = end;
             self.outcome.completed += 1;
-            self.tell(ended, &mut told);
+            self.report_progress(ended, &mut last);
         }
         Ok(())
     }

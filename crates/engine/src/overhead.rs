@@ -4,7 +4,7 @@ use crate::cancellable::cancellable;
 use crate::fixture::Fixture;
 use crate::plan::Plan;
 use crate::target::Target;
-use crate::trial::{Pace, Trial};
+use crate::trial::{LoadModel, Trial};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
@@ -63,12 +63,12 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 operation,
                 number,
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
-                pace: Pace::Closed,
+                load_model: LoadModel::Closed,
                 seed: plan.spec.seed,
                 cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
-                sides: None,
+                cpu_partition: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

@@ -7,23 +7,23 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A connection, or why there is none any more. The error of one that was lost stays in its place, so that whoever comes
 /// to it fails for the same reason instead of waiting for ever.
-type Place = Result<Box<dyn Session>>;
+type Slot = Result<Box<dyn Session>>;
 
 /// A pool of connections. The one that was given back last is the first to be taken, as in most pools: it is the one
 /// whose memory is warm.
 pub(crate) struct Pool {
-    free: Mutex<Vec<Place>>,
+    free: Mutex<Vec<Slot>>,
     given_back: Condvar,
 }
 
 impl Pool {
     /// Opens `size` connections.
     pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, size: usize) -> Result<Self> {
-        let free = (0..size).map(|_| driver.connect(options).map(Ok)).collect::<Result<Vec<Place>>>()?;
+        let free = (0..size).map(|_| driver.connect(options).map(Ok)).collect::<Result<Vec<Slot>>>()?;
         Ok(Self { free: Mutex::new(free), given_back: Condvar::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
         // Nothing that could panic happens under the lock.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,14 +51,14 @@ impl Pool {
         mut session: Box<dyn Session>,
         work: impl FnOnce(&mut dyn Session) -> Result<()>,
     ) -> Result<()> {
-        let mut place = Return { pool: self, place: None };
+        let mut slot = Return { pool: self, slot: None };
         let done = work(&mut *session);
-        place.place = Some(done.clone().map(|()| session));
+        slot.slot = Some(done.clone().map(|()| session));
         done
     }
 
-    fn give(&self, place: Place) {
-        self.lock().push(place);
+    fn give(&self, slot: Slot) {
+        self.lock().push(slot);
         self.given_back.notify_one();
     }
 
@@ -73,13 +73,13 @@ impl Pool {
 /// Gives a place back whatever happens: work may panic.
 struct Return<'a> {
     pool: &'a Pool,
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
 impl Drop for Return<'_> {
     fn drop(&mut self) {
         let panicked =
             || Err(Error::new(ErrorKind::Internal, "a client with a connection of the pool panicked"));
-        self.pool.give(self.place.take().unwrap_or_else(panicked));
+        self.pool.give(self.slot.take().unwrap_or_else(panicked));
     }
 }

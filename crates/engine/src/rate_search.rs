@@ -12,7 +12,7 @@
 //!   measured trial have [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
 //! - A search that cannot make such probes in its time is not begun: the error says what time it needs.
 
-use crate::trial::{Failure, Pace};
+use crate::trial::{Failure, LoadModel};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
 use kurabe_core::{Error, ErrorKind, units};
@@ -52,11 +52,11 @@ impl RateSearch {
     /// Finds the rate and measures it; `trial` makes a trial with a load that lasts for a time.
     pub(crate) fn find(
         &self,
-        trial: impl FnMut(Pace, Duration) -> Result<Measurement, Failure>,
+        trial: impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure>,
     ) -> Result<Measurement, Failure> {
         let mut probes = Probes { search: self, trial, made: 0 };
         let short = (self.time / PROBE_PART).max(LEAST_PROBE);
-        let capacity = probes.measure(Pace::Closed, short)?.ops_per_second();
+        let capacity = probes.measure(LoadModel::Closed, short)?.ops_per_second();
         self.check_time(capacity)?;
         let (mut low, mut high) = (None, capacity * 1.05);
         for halving in 0..HALVINGS {
@@ -78,7 +78,7 @@ impl RateSearch {
             let time = lasting(long, LEAST_MEASURED, rate);
             match probes.keep(rate, time)? {
                 Ok(()) => {
-                    let mut measured = probes.measure(self.pace(rate), time)?;
+                    let mut measured = probes.measure(self.load_model(rate), time)?;
                     if let Some(open) = &mut measured.open {
                         open.probes = probes.made;
                     }
@@ -110,8 +110,8 @@ impl RateSearch {
         Err(Error::new(ErrorKind::Limit, why).hint(format!("give it the time: --duration {needed}")).into())
     }
 
-    fn pace(&self, rate: f64) -> Pace {
-        Pace::Open { rate, arrivals: self.arrivals }
+    fn load_model(&self, rate: f64) -> LoadModel {
+        LoadModel::Open { rate, arrivals: self.arrivals }
     }
 
     /// Why this trial does not keep the objective.
@@ -143,17 +143,17 @@ struct Probes<'a, T> {
     made: u32,
 }
 
-impl<T: FnMut(Pace, Duration) -> Result<Measurement, Failure>> Probes<'_, T> {
-    fn measure(&mut self, pace: Pace, time: Duration) -> Result<Measurement, Failure> {
+impl<T: FnMut(LoadModel, Duration) -> Result<Measurement, Failure>> Probes<'_, T> {
+    fn measure(&mut self, load_model: LoadModel, time: Duration) -> Result<Measurement, Failure> {
         self.made += 1;
-        (self.trial)(pace, time)
+        (self.trial)(load_model, time)
     }
 
     /// Whether a rate keeps the objective in one of two probes; the reason where it does not.
     fn keep(&mut self, rate: f64, time: Duration) -> Result<Result<(), String>, Failure> {
         let mut why = String::new();
         for _ in 0..2 {
-            let measured = self.measure(self.search.pace(rate), time)?;
+            let measured = self.measure(self.search.load_model(rate), time)?;
             if self.search.kept(&measured) {
                 return Ok(Ok(()));
             }
@@ -170,11 +170,11 @@ mod tests {
     use kurabe_stats::Histogram;
 
     /// A server that answers in a millisecond up to a rate, and in a second above it.
-    fn server(capacity: f64) -> impl FnMut(Pace, Duration) -> Result<Measurement, Failure> {
-        move |pace, time| {
-            let rate = match pace {
-                Pace::Closed => capacity * 1.3,
-                Pace::Open { rate, .. } => rate,
+    fn server(capacity: f64) -> impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure> {
+        move |load_model, time| {
+            let rate = match load_model {
+                LoadModel::Closed => capacity * 1.3,
+                LoadModel::Open { rate, .. } => rate,
             };
             let mut response = Histogram::new();
             for _ in 0..100 {
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn single_disturbed_probe_does_not_cap_the_rate() {
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
             // The first probe of a rate meets a neighbour that takes nearly all of the machine.
-            server(if trials == 2 { 10.0 } else { 10_000.0 })(pace, time)
+            server(if trials == 2 { 10.0 } else { 10_000.0 })(load_model, time)
         });
         let rate = found.unwrap().open.unwrap().rate;
         assert!(rate > 9_500.0, "{rate}");
@@ -254,17 +254,17 @@ mod tests {
         // Each trial at the confirmed rate keeps the objective but the last one, which is the measured one.
         let all = {
             let mut trials = 0;
-            let found = search(10).find(|pace, time| {
+            let found = search(10).find(|load_model, time| {
                 trials += 1;
-                server(10_000.0)(pace, time)
+                server(10_000.0)(load_model, time)
             });
             assert_eq!(found.unwrap().open.unwrap().probes, trials);
             trials
         };
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
-            let mut measured = server(10_000.0)(pace, time)?;
+            let mut measured = server(10_000.0)(load_model, time)?;
             if let (true, Some(open)) = (trials == all, &mut measured.open) {
                 open.response.record_many(20_000_000, 50);
             }
@@ -279,11 +279,11 @@ mod tests {
     fn probe_has_enough_requests_for_its_percentile() {
         // 600 requests a second: a twentieth of six seconds has 180 of them.
         let mut rates = Vec::new();
-        let found = search(10).find(|pace, time| {
-            if let Pace::Open { rate, .. } = pace {
+        let found = search(10).find(|load_model, time| {
+            if let LoadModel::Open { rate, .. } = load_model {
                 rates.push(rate * time.as_secs_f64());
             }
-            server(600.0)(pace, time)
+            server(600.0)(load_model, time)
         });
         found.unwrap();
         assert!(rates.iter().all(|requests| *requests >= LEAST_REQUESTS - 1.0), "{rates:?}");
@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn search_that_lacks_the_time_for_its_probes_says_what_it_needs() {
         let mut trials = 0;
-        let failure = search(10).find(|pace, time| {
+        let failure = search(10).find(|load_model, time| {
             trials += 1;
-            server(20.0)(pace, time)
+            server(20.0)(load_model, time)
         });
         let error = failure.unwrap_err().error.to_string();
         assert!(error.contains("300 requests") && error.contains("--duration"), "{error}");
@@ -305,9 +305,9 @@ mod tests {
     #[test]
     fn a_capacity_that_goes_to_half_meanwhile_is_followed_down() {
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
-            server(if trials > 10 { 5_000.0 } else { 10_000.0 })(pace, time)
+            server(if trials > 10 { 5_000.0 } else { 10_000.0 })(load_model, time)
         });
         let rate = found.unwrap().open.unwrap().rate;
         assert!((4_000.0..=5_000.0).contains(&rate), "{rate}");
@@ -315,15 +315,15 @@ mod tests {
 
     #[test]
     fn a_load_that_is_not_served_as_it_comes_is_told_from_one_that_waits_too_long() {
-        let late = |pace: Pace, time: Duration| {
-            let mut measured = server(f64::INFINITY)(pace, time)?;
+        let late = |load_model: LoadModel, time: Duration| {
+            let mut measured = server(f64::INFINITY)(load_model, time)?;
             measured.elapsed_ns *= 2;
             Ok(measured)
         };
         // Ten thousand a second, whatever is asked for.
-        let failure = search(10).find(|pace, time| match pace {
-            Pace::Closed => server(10_000.0)(pace, time),
-            Pace::Open { .. } => late(pace, time),
+        let failure = search(10).find(|load_model, time| match load_model {
+            LoadModel::Closed => server(10_000.0)(load_model, time),
+            LoadModel::Open { .. } => late(load_model, time),
         });
         let text = failure.unwrap_err().error.to_string();
         assert!(text.contains("under 10 ms: ") && text.contains("/s were not served as they came"), "{text}");

@@ -84,7 +84,7 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
-    pub(crate) fn new(earlier: &[TrialRecord], places: &[TrialId], operations: &[&OperationInfo]) -> Self {
+    pub(crate) fn new(earlier: &[TrialRecord], ids: &[TrialId], operations: &[&OperationInfo]) -> Self {
         let mut state = Self {
             made: HashSet::new(),
             rounds_made: HashMap::new(),
@@ -105,7 +105,7 @@ impl RunState {
                 continue;
             }
             state.pending_reruns.remove(&(trial.round, id));
-            if places.contains(&id) && state.made.insert((trial.round, id)) {
+            if ids.contains(&id) && state.made.insert((trial.round, id)) {
                 *state.rounds_made.entry(id).or_default() += 1;
                 state.ended += 1;
             }
@@ -136,10 +136,10 @@ impl RunState {
     }
 
     /// Each trial still to come takes what it took last; one never made takes the mean of the others.
-    pub(crate) fn left(&self, places: &[TrialId], rounds: u32) -> Option<Duration> {
+    pub(crate) fn left(&self, ids: &[TrialId], rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
-        for id in places.iter().filter(|id| !self.failed.contains(id)) {
+        for id in ids.iter().filter(|id| !self.failed.contains(id)) {
             let made = self.rounds_made.get(id).copied().unwrap_or(0);
             left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
         }

@@ -7,9 +7,9 @@ use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
 use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
-use crate::sides::Sides;
+use crate::cpu_partition::CpuPartition;
 use crate::target::{Restart, Target};
-use crate::trial::{Failure, Pace, Trial, panicked};
+use crate::trial::{Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Says of a trial that should not be relied on why that is.
-pub type Suspect = fn(&Measurement) -> Option<String>;
+pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
 
 /// Runs the trials of a run that have not been made yet.
 pub struct Runner<'a> {
@@ -48,9 +48,9 @@ pub struct Runner<'a> {
     /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
     /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is. One in which Kurabe
     /// itself stood still is made again in any case.
-    pub suspect: Option<Suspect>,
+    pub interference_check: Option<InterferenceCheck>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
-    pub sides: Option<&'a Sides>,
+    pub cpu_partition: Option<&'a CpuPartition>,
 }
 
 /// What nobody sets, where nobody stops a run.
@@ -71,8 +71,8 @@ impl<'a> Runner<'a> {
             cancel: &NEVER,
             progress: &UNWATCHED,
             observer: None,
-            suspect: None,
-            sides: None,
+            interference_check: None,
+            cpu_partition: None,
         }
     }
 
@@ -123,7 +123,7 @@ impl Runner<'_> {
         for (slot, fixture) in fixtures.into_iter().enumerate() {
             // A trial that failed gave its fixture up, and could not clean it where the connection was lost. A server that
             // died has nothing left to clean.
-            if fixture.is_none() && self.targets[slot].refused.is_none() {
+            if fixture.is_none() && self.targets[slot].skip_reason.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
@@ -323,8 +323,8 @@ impl Runner<'_> {
             Err(_) => Duration::ZERO,
         };
         if stood_still.is_zero() {
-            let suspect = self.suspect.zip(trial.as_ref().ok());
-            let why = suspect.and_then(|(suspect, measured)| suspect(measured));
+            let interference_check = self.interference_check.zip(trial.as_ref().ok());
+            let why = interference_check.and_then(|(interference_check, measured)| interference_check(measured));
             return (trial, why.map(|why| Disturbance { why, stood_still: false }));
         }
         let why = standstill(stood_still);
@@ -423,7 +423,7 @@ impl Runner<'_> {
         let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
-        let mut made = |pace: Pace, stop: Stop| {
+        let mut made = |load_model: LoadModel, stop: Stop| {
             let number = fixture.next_trial();
             fixture.before(cell, &*workload, operation.name, self.cancel)?;
             let (state, session) = fixture.lend(cell)?;
@@ -435,12 +435,12 @@ impl Runner<'_> {
                 operation,
                 number,
                 stop,
-                pace,
+                load_model,
                 seed: seed.of_probe(probes),
                 cancel: self.cancel,
                 progress: self.progress,
                 observer: self.observer,
-                sides: self.sides,
+                cpu_partition: self.cpu_partition,
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));
@@ -454,14 +454,14 @@ impl Runner<'_> {
         let stop = self.plan.stop(operation);
         let arrivals = self.plan.spec.arrivals.unwrap_or_default();
         let mut measured = match Load::of(&run_cell.record.axes) {
-            Load::Closed => made(Pace::Closed, stop)?,
-            Load::Open(rate) => made(Pace::Open { rate: rate as f64, arrivals }, stop)?,
+            Load::Closed => made(LoadModel::Closed, stop)?,
+            Load::Open(rate) => made(LoadModel::Open { rate: rate as f64, arrivals }, stop)?,
             Load::Highest => {
                 let slo = Duration::from_nanos(self.plan.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
                 let search = RateSearch { slo, arrivals, time };
                 let found =
-                    search.find(|pace, time| made(pace, Stop { duration: Some(time), ..Stop::default() }));
+                    search.find(|load_model, time| made(load_model, Stop { duration: Some(time), ..Stop::default() }));
                 found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
             }
         };

@@ -222,7 +222,7 @@ mod tests {
     use std::thread;
 
     /// The order of the slices of some trials, where each client ends after so many slices.
-    fn played(
+    fn executed(
         clients: &[usize],
         ends_after: &[usize],
         time: Option<Duration>,
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn each_cycle_goes_there_and_back() {
-        let (log, stats) = played(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
+        let (log, stats) = executed(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
         assert_eq!(stats.iter().map(|stats| stats.slices).collect::<Vec<_>>(), [4, 4, 4]);
         assert_eq!(log.len(), 12);
         for cycle in log.chunks(6) {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn one_that_ends_early_holds_nobody_up() {
-        let (_, stats) = played(&[1, 1], &[2, 6], None);
+        let (_, stats) = executed(&[1, 1], &[2, 6], None);
         assert!(stats[0].slices >= 2 && stats[1].slices >= 6, "{stats:?}");
     }
 

@@ -18,7 +18,7 @@ pub struct Target {
     /// Whether it claims its namespace: of several targets with one URL only the first does.
     pub claims: bool,
     /// Why nothing is measured on it at all, such as a durability class that it cannot have.
-    pub refused: Option<String>,
+    pub skip_reason: Option<String>,
     /// Restarts its server, on the same data and address, and returns when it answers; `None` where it is not ours.
     pub restart: Option<Restart>,
     /// A second start of its server, on which the repeat of its first cell is measured; `None`: it is measured on the
@@ -40,7 +40,7 @@ pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
 impl Target {
     /// One that claims its namespace, can be measured, and whose server is not ours to restart.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
-        Self { name: name.into(), driver, facts, claims: true, refused: None, restart: None, second: None }
+        Self { name: name.into(), driver, facts, claims: true, skip_reason: None, restart: None, second: None }
     }
 
     /// The second start, where a cell is measured on it.
@@ -60,8 +60,8 @@ impl Target {
 
     /// Why it cannot do what a cell demands; `None` where it can.
     pub fn refusal(&self, demand: &Demand) -> Option<String> {
-        if self.refused.is_some() {
-            return self.refused.clone();
+        if self.skip_reason.is_some() {
+            return self.skip_reason.clone();
         }
         let capabilities = self.driver.capabilities();
         let missing = demand.capabilities.iter().find_map(|needed| capabilities.get(*needed).refusal());

@@ -13,7 +13,7 @@
 //!   completed at the median end. Clients with fewer than ten transactions are never said to starve: chance alone
 //!   spreads their ends that far.
 
-use crate::curve::Curve;
+use crate::timeline::Timeline;
 use kurabe_core::metric::{MetricValue, STARVED};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const LATE: u64 = 2;
 const LEAST: u64 = 10;
 
 /// A client's timeline, and its end: nanoseconds at work and transactions completed by then.
-pub(crate) type ClientEnd = (Curve, (u64, u64));
+pub(crate) type ClientEnd = (Timeline, (u64, u64));
 
 /// The median end of the clients that worked, in nanoseconds, where one of them may be said to starve.
 fn median_end(clients: &[ClientEnd]) -> Option<u64> {
@@ -47,9 +47,9 @@ pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
     let median = median_end(clients);
     let (mut count, mut made, mut time) = (0_u64, 0_u64, 0_u64);
     let mut starving = 0.0;
-    for (curve, end) in working(clients) {
+    for (timeline, end) in working(clients) {
         if let Some(median) = median.filter(|_| starves(*end, median)) {
-            starving += curve.at(median as f64, *end) / median as f64;
+            starving += timeline.at(median as f64, *end) / median as f64;
         } else {
             count += 1;
             time += end.0;
@@ -80,14 +80,14 @@ mod tests {
 
     /// A client that worked from its beginning to `until` and then waited for one answer until `end`, in milliseconds.
     fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {
-        let mut curve = Curve::new();
+        let mut timeline = Timeline::new();
         let start = Tick::now();
-        curve.begin(Duration::ZERO);
+        timeline.begin(Duration::ZERO);
         for at in 1..=until {
-            curve.note(start + Duration::from_millis(at), at * each_ms);
+            timeline.note(start + Duration::from_millis(at), at * each_ms);
         }
         let completed = until * each_ms + u64::from(end > until);
-        (curve, (end * 1_000_000, completed))
+        (timeline, (end * 1_000_000, completed))
     }
 
     /// Transactions per second.
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn clients_with_nothing_to_do_count_neither_work_nor_time() {
         let two = || [client(100, 1, 100), client(100, 1, 100)];
-        let idle = || (Curve::new(), (90_000_000, 0));
+        let idle = || (Timeline::new(), (90_000_000, 0));
         let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
         about(throughput(&with_idle), throughput(&two()));
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
         // Two clients with a lock that only one of them gets: a thousand in the first second, a thousand later.
-        let mut late = Curve::new();
+        let mut late = Timeline::new();
         let start = Tick::now();
         late.begin(Duration::ZERO);
         late.note(start + Duration::from_secs(1), 0);

@@ -2,7 +2,7 @@
 
 use crate::client::Outcome;
 use crate::connections::Connections;
-use crate::curve::Curve;
+use crate::timeline::Timeline;
 use crate::open::Paced;
 use crate::spans::Spans;
 use kurabe_core::experiment::ClientSummary;
@@ -22,7 +22,7 @@ pub(crate) struct Totals {
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
     /// Each client's timeline with its end; none of an open loop.
-    pub(crate) clients: Vec<(Curve, (u64, u64))>,
+    pub(crate) clients: Vec<(Timeline, (u64, u64))>,
     pub(crate) spans: Spans,
     pub(crate) paced: Paced,
     /// Whether a client ended the trial, having changed each of its records.
@@ -63,7 +63,7 @@ impl Totals {
             sum.connections.merge(&outcome.connections);
             if outcome.paced.is_none() {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
-                sum.clients.push((outcome.curve, end));
+                sum.clients.push((outcome.timeline, end));
             }
             sum.spans.merge(&outcome.spans);
             if let Some(paced) = outcome.paced {

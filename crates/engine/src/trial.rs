@@ -3,18 +3,18 @@
 use crate::server_stats::ServerStats;
 use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
-use crate::curve;
+use crate::timeline;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::server_memory::MemoryReading;
-use crate::sides::Sides;
+use crate::cpu_partition::CpuPartition;
 use crate::slices::{Lane, SliceStats};
 use crate::standstill::Monitor;
 use crate::throughput;
 use crate::totals::Totals;
-use crate::warm::Warmth;
+use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{
     After, Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload,
@@ -61,7 +61,7 @@ pub struct Trial<'a> {
     /// When the measured phase ends.
     pub stop: Stop,
     /// How load is offered.
-    pub pace: Pace,
+    pub load_model: LoadModel,
     /// Seeds the clients' draws. Trials that differ only in their targets have the same seed; no other two have.
     pub seed: u64,
     /// Set by the user's Ctrl-C.
@@ -71,12 +71,12 @@ pub struct Trial<'a> {
     /// Who looks what machine, client and server do meanwhile.
     pub observer: Option<&'a dyn Observer>,
     /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
-    pub sides: Option<&'a Sides>,
+    pub cpu_partition: Option<&'a CpuPartition>,
 }
 
 /// How a trial's load is offered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum LoadModel {
     /// Each client begins its next transaction when its last has ended.
     Closed,
     /// So many transactions are due per second, whether or not earlier ones have ended.
@@ -112,16 +112,16 @@ impl Trial<'_> {
     /// # Errors
     /// Any error of any client, and any mismatch: then the trial has no figures.
     pub fn run(&self, state: &DatasetState, session: &mut dyn Session) -> Result<Measurement, Failure> {
-        self.judge(self.play(state, None)?, None, state, session)
+        self.judge(self.execute(state, None)?, None, state, session)
     }
 
     /// Runs the clients; with a lane, interleaved with other trials.
-    pub(crate) fn play(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Played, Failure> {
+    pub(crate) fn execute(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Executed, Failure> {
         let policy = &self.cell.policy;
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
         // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
-        let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
+        let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         // Before any of them connects, so that it can tell their sessions from others.
         let mut stats = self.observer.map(|_| {
             let kept = policy.connections == Connections::Kept;
@@ -144,13 +144,13 @@ impl Trial<'_> {
             warmup: warmup.map(|plan| Warmup::new(Schedule::new(&plan))),
             duration: self.stop.duration,
             least: self.stop.least,
-            warmth: self
+            warmup_detector: self
                 .stop
                 .duration
-                .filter(|_| self.pace == Pace::Closed && lane.is_none())
-                .and_then(Warmth::of),
+                .filter(|_| self.load_model == LoadModel::Closed && lane.is_none())
+                .and_then(WarmupDetector::of),
             lane,
-            cpus: sides.map_or(&[], |sides| &sides.clients),
+            cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: AtomicBool::new(false),
@@ -164,18 +164,18 @@ impl Trial<'_> {
         if let (Some(stats), Some(observed)) = (stats, &mut ended.observed) {
             stats.finish(observed);
         }
-        Ok(Played { ended, schedule: shared.schedule })
+        Ok(Executed { ended, schedule: shared.schedule })
     }
 
     /// Adds up what the clients did and has it checked. `slices`: those in which they did it.
     pub(crate) fn judge(
         &self,
-        played: Played,
+        executed: Executed,
         slices: Option<SliceStats>,
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Played { ended, schedule } = played;
+        let Executed { ended, schedule } = executed;
         let Ended { outcomes, cpu, observed, memory, stood_still, stood_still_in_all } = ended;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
@@ -209,7 +209,7 @@ impl Trial<'_> {
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
         let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
         let mut open = None;
-        if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &schedule) {
+        if let (LoadModel::Open { rate, .. }, Some(schedule)) = (self.load_model, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
             let due_ns = schedule.due_until();
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
@@ -232,7 +232,7 @@ impl Trial<'_> {
             overhead_ns: 0,
             observed: observed.map(Box::new),
             // Slices have gaps between them, so that equal parts of them are not equal parts of time.
-            windows: if slices.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
+            windows: if slices.is_none() { timeline::windows(&totals.clients) } else { Vec::new() },
             slices: slices.map_or(0, |slices| slices.slices),
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
             metrics: [
@@ -249,7 +249,7 @@ impl Trial<'_> {
 
     /// The schedule of an open loop.
     fn schedule(&self) -> Result<Option<schedule::Plan>> {
-        let Pace::Open { rate, arrivals } = self.pace else { return Ok(None) };
+        let LoadModel::Open { rate, arrivals } = self.load_model else { return Ok(None) };
         if self.cell.policy.pipeline > 1 {
             let why = "in an open loop each arrival is one request, so that none can be sent together";
             return Err(Error::unsupported(why));
@@ -410,7 +410,7 @@ impl Trial<'_> {
 }
 
 /// A trial whose clients have ended, and which nobody has checked.
-pub(crate) struct Played {
+pub(crate) struct Executed {
     ended: Ended,
     schedule: Option<Schedule>,
 }

@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{Runner, Suspect};
+use kurabe_engine::runner::{Runner, InterferenceCheck};
 use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,7 @@ struct Drawn {
 }
 
 /// Two rounds of point reads, prepared once and per request, on two targets.
-fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
+fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
     let mut axes = info.baseline(&[]).unwrap().alone();
@@ -90,7 +90,7 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
         Target::new(name, Box::new(DriverLayer::new(inner, interceptor)), facts)
     });
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let runner = Runner { suspect, ..Runner::new(&plan, "keys", &targets) };
+    let runner = Runner { interference_check, ..Runner::new(&plan, "keys", &targets) };
     let mut trials = Vec::new();
     let fixtures = Fixture::open_all(&targets, "keys").unwrap();
     let complete = runner.run(fixtures, &[], &mut |event| {

@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{Failure, Pace, Trial};
+use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -57,18 +57,18 @@ impl Interceptor for Slow {
 }
 
 /// Reads of points for a time, or until so many requests.
-fn measure(delays: Delays, clients: u64, pace: Pace, stop: Stop) -> Result<Measurement, Failure> {
-    measure_until(delays, clients, pace, stop, &AtomicBool::new(false))
+fn measure(delays: Delays, clients: u64, load_model: LoadModel, stop: Stop) -> Result<Measurement, Failure> {
+    measure_until(delays, clients, load_model, stop, &AtomicBool::new(false))
 }
 
 fn measure_until(
     delays: Delays,
     clients: u64,
-    pace: Pace,
+    load_model: LoadModel,
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
-    measure_of("point-read", delays, clients, pace, stop, cancel)
+    measure_of("point-read", delays, clients, load_model, stop, cancel)
 }
 
 /// As [`measure`], of this experiment, on 100 records.
@@ -76,7 +76,7 @@ fn measure_of(
     name: &str,
     delays: Delays,
     clients: u64,
-    pace: Pace,
+    load_model: LoadModel,
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
@@ -104,19 +104,19 @@ fn measure_of(
         operation: &info.operations[0],
         number: 1,
         stop,
-        pace,
+        load_model,
         seed: 3,
         cancel,
         progress: &AtomicU64::new(0),
         observer: None,
-        sides: None,
+        cpu_partition: None,
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)
 }
 
-fn open(rate: f64) -> Pace {
-    Pace::Open { rate, arrivals: Arrivals::Even }
+fn open(rate: f64) -> LoadModel {
+    LoadModel::Open { rate, arrivals: Arrivals::Even }
 }
 
 fn for_(ms: u64) -> Stop {
@@ -147,8 +147,8 @@ fn requests_end_it_as_well_as_time() {
 
 #[test]
 fn poisson_arrivals_come_at_the_rate_on_average() {
-    let pace = Pace::Open { rate: 4_000.0, arrivals: Arrivals::Poisson };
-    let figures = measure(Delays::default(), 4, pace, for_(500)).unwrap();
+    let load_model = LoadModel::Open { rate: 4_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 4, load_model, for_(500)).unwrap();
     // 2,000 expected, with a standard deviation of 45.
     assert!(figures.completed.abs_diff(2_000) < 270, "{}", figures.completed);
     assert_eq!(figures.completed + figures.dropped, figures.offered);
@@ -188,8 +188,8 @@ fn warm_up_leaves_no_backlog_to_the_measured_phase() {
 
 #[test]
 fn poisson_arrivals_at_an_idle_server_make_no_backlog() {
-    let pace = Pace::Open { rate: 2_000.0, arrivals: Arrivals::Poisson };
-    let figures = measure(Delays::default(), 16, pace, for_(1_000)).unwrap();
+    let load_model = LoadModel::Open { rate: 2_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 16, load_model, for_(1_000)).unwrap();
     assert_eq!(figures.open.unwrap().backlog, 0);
 }
 

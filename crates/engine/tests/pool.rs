@@ -11,7 +11,7 @@ use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::trial::{Failure, Pace, Trial};
+use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -101,10 +101,10 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         operation: &info.operations[0],
         number: 1,
         stop: Stop { requests: Some(400), ..Stop::default() },
-        pace: Pace::Closed,
+        load_model: LoadModel::Closed,
         seed: 7,
         observer: None,
-        sides: None,
+        cpu_partition: None,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };

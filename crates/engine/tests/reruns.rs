@@ -7,12 +7,12 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{Runner, Suspect};
+use kurabe_engine::runner::{Runner, InterferenceCheck};
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
 /// A run of point reads on `null:` with so many rounds, and so many more after them.
-fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
+fn run(rounds: u32, more: &[u32], interference_check: Option<InterferenceCheck>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
     let spec = RunSpec {
@@ -28,7 +28,7 @@ fn run(rounds: u32, more: &[u32], suspect: Option<Suspect>, earlier: &[TrialReco
     let facts = driver.describe().unwrap();
     let targets = [Target::new("null", driver, facts)];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let runner = Runner { suspect, ..Runner::new(&plan, "again", &targets) };
+    let runner = Runner { interference_check, ..Runner::new(&plan, "again", &targets) };
     let mut trials = Vec::new();
     let mut more = more.iter();
     let fixtures = Fixture::open_all(&targets, "again").unwrap();
@@ -73,8 +73,8 @@ fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds(
 
 #[test]
 fn no_trial_is_made_again_without_a_reason() {
-    for suspect in [None, Some(never as Suspect)] {
-        assert_eq!(run(4, &[], suspect, &[]).len(), 8);
+    for interference_check in [None, Some(never as InterferenceCheck)] {
+        assert_eq!(run(4, &[], interference_check, &[]).len(), 8);
     }
 }
 

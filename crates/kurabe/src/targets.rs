@@ -13,7 +13,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::sides::Sides;
+use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::target::{Restart, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
@@ -35,7 +35,7 @@ pub(crate) struct Opened {
     /// Servers that a remote observer watches.
     pub(crate) observers: Vec<(Endpoint, Remote)>,
     /// Separate processors for clients and throwaway servers.
-    pub(crate) sides: Option<Sides>,
+    pub(crate) cpu_partition: Option<CpuPartition>,
     servers: Vec<Arc<Server>>,
     /// External caches that are leased already, by URL.
     shared: HashSet<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Wish {
     /// The caches that the cells need in front of each target.
     pub(crate) caches: Vec<CacheNeed>,
     /// Separate processors for clients and throwaway servers.
-    pub(crate) sides: Option<Sides>,
+    pub(crate) cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
     pub(crate) second_instances: Vec<bool>,
 }
@@ -70,7 +70,7 @@ impl Wish {
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
-            sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
+            cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
             second_instances: (0..spec.targets.len()).map(|target| plan.wants_second_instance(target)).collect(),
         }
     }
@@ -94,7 +94,7 @@ impl Opened {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
                 output.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
-                let server = Arc::new(apart(wish.sides.as_ref(), || start(url, &server))?);
+                let server = Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;
                 reached.options.extend(driver_options(url));
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
@@ -150,7 +150,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         records: Vec::new(),
         reached: Vec::new(),
         observers: Vec::new(),
-        sides: wish.sides.clone(),
+        cpu_partition: wish.cpu_partition.clone(),
         servers: Vec::new(),
         shared: HashSet::new(),
     };
@@ -168,7 +168,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         let reached = if url.scheme == UP {
             signals::wait_for(format!("a throwaway {} to start", url.path));
             let options = of_url(&url, durability, connections, output)?;
-            let (server, other) = start_twice(&url, &options, twice, wish.sides.as_ref())?;
+            let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
             restart = Some(restarting(&server));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
@@ -180,12 +180,12 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             url.clone()
         };
         signals::wait_for(format!("{url} to answer"));
-        let (mut driver, mut facts, refused) =
+        let (mut driver, mut facts, skip_reason) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None));
         }
-        let second = second.filter(|_| refused.is_none()).map(|(reached, restart)| {
+        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
             let (driver, ..) = open_one(&reached, durability)
                 .map_err(|error| error.context(format!("the second instance of {url}")))?;
             Ok::<_, Error>(SecondInstance { driver, restart })
@@ -213,7 +213,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, refused, restart, second });
+        opened.targets.push(Target { name, driver, facts, claims, skip_reason, restart, second });
     }
     Ok(opened)
 }
@@ -223,8 +223,8 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
 /// # Errors
 /// If this program was built without it.
 pub(crate) fn null() -> Result<Target> {
-    let (driver, facts, refused) = open_one(&TargetUrl::parse("null:")?, None)?;
-    Ok(Target { refused, ..Target::new("null", driver, facts) })
+    let (driver, facts, skip_reason) = open_one(&TargetUrl::parse("null:")?, None)?;
+    Ok(Target { skip_reason, ..Target::new("null", driver, facts) })
 }
 
 /// A driver, the server's facts, and the reason if it cannot provide the durability class.
@@ -233,21 +233,21 @@ pub(crate) type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
 /// Opens a target that is not a throwaway server.
 pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
     let mut driver = kurabe_drivers::registry::open(url)?;
-    let refused = match durability.map(|class| driver.require_durability(class)) {
+    let skip_reason = match durability.map(|class| driver.require_durability(class)) {
         None | Some(Ok(())) => None,
         Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
         Some(Err(error)) => return Err(error),
     };
     let facts = driver.describe()?.printable();
     if let Some(class) = durability
-        && refused.is_none()
+        && skip_reason.is_none()
         && facts.durability != Some(class)
     {
         let found = facts.durability.map_or("unknown", DurabilityClass::name);
         let why = format!("the durability class should be '{class}', but the server reports '{found}'");
         return Err(Error::new(ErrorKind::Server, why));
     }
-    Ok((driver, facts, refused))
+    Ok((driver, facts, skip_reason))
 }
 
 /// Which targets are applications, without opening any.
@@ -316,9 +316,9 @@ fn start_twice(
     url: &TargetUrl,
     options: &StartOptions,
     twice: bool,
-    sides: Option<&Sides>,
+    cpu_partition: Option<&CpuPartition>,
 ) -> Result<(Arc<Server>, Option<Arc<Server>>)> {
-    let start = || apart(sides, || start(url, options)).map(Arc::new);
+    let start = || with_server_affinity(cpu_partition, || start(url, options)).map(Arc::new);
     if !twice {
         return Ok((start()?, None));
     }
@@ -337,9 +337,9 @@ fn start_twice(
 }
 
 /// Runs `start` with the servers' CPU affinity, if processors are partitioned.
-pub(crate) fn apart<T>(sides: Option<&Sides>, start: impl FnOnce() -> T) -> T {
-    match sides {
-        Some(sides) => sides.among_servers(start),
+pub(crate) fn with_server_affinity<T>(cpu_partition: Option<&CpuPartition>, start: impl FnOnce() -> T) -> T {
+    match cpu_partition {
+        Some(cpu_partition) => cpu_partition.with_server_affinity(start),
         None => start(),
     }
 }

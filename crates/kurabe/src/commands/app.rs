@@ -193,7 +193,7 @@ fn serve(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
-    if let Some(why) = &target.refused {
+    if let Some(why) = &target.skip_reason {
         return Err(Error::unsupported(why.clone()).context(&target.name).into());
     }
     if target.driver.capabilities().is_application {

@@ -9,9 +9,9 @@ use kurabe_observe::Monitor;
 
 /// Servers that are not pinned to the servers' processors although trials are interleaved.
 pub(super) fn scattered(opened: &Opened) -> Vec<String> {
-    let Some(sides) = &opened.sides else { return Vec::new() };
+    let Some(cpu_partition) = &opened.cpu_partition else { return Vec::new() };
     let ours = |target: &Target| target.restart.is_some() || target.driver.endpoint() == Endpoint::InProcess;
-    let cpus: Vec<String> = sides.servers.iter().map(u32::to_string).collect();
+    let cpus: Vec<String> = cpu_partition.servers.iter().map(u32::to_string).collect();
     let cpus = cpus.join(",");
     let others = opened.targets.iter().filter(|target| !ours(target) && target.driver.endpoint().is_here());
     others
@@ -55,7 +55,7 @@ pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
         let endpoint = target.driver.endpoint();
         if let Err(why) = observer.memory_usage(&endpoint) {
             let why = format!("the memory of the server cannot be read: {why}");
-            target.refused = target.refused.take().or(Some(why));
+            target.skip_reason = target.skip_reason.take().or(Some(why));
         } else if target.restart.is_none() && endpoint != Endpoint::InProcess {
             record.facts.notes.push(
                 "the server cannot be restarted before each trial: it reuses memory of earlier connections, \

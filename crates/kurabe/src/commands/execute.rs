@@ -158,7 +158,7 @@ pub(super) fn go_on(
     refuse_unseen(&plan, &mut opened);
     for (index, target) in opened.targets.iter().enumerate() {
         let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
-        if let Some(why) = &target.refused
+        if let Some(why) = &target.skip_reason
             && run.header.cells.iter().any(measured)
         {
             let error = Error::unsupported(why.clone()).context(&target.name);
@@ -241,8 +241,8 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        suspect: Some(kurabe_report::attribution::disturbed),
-        sides: opened.sides.as_ref(),
+        interference_check: Some(kurabe_report::attribution::disturbed),
+        cpu_partition: opened.cpu_partition.as_ref(),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);

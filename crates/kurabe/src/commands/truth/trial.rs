@@ -53,8 +53,8 @@ impl Ground<'_> {
             None => TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous=full", file.display()))?,
         };
         let durability = (kind == Kind::Disk && self.engine != EMBEDDED).then_some(DurabilityClass::Synced);
-        let (driver, facts, refused) = open_one(&url, durability)?;
-        if let Some(why) = refused {
+        let (driver, facts, skip_reason) = open_one(&url, durability)?;
+        if let Some(why) = skip_reason {
             return Err(Error::unsupported(why));
         }
         let server = driver.endpoint();

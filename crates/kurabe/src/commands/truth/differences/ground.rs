@@ -131,7 +131,7 @@ impl<'a> Ground<'a> {
         let share = 1.0 / (1.0 - effect) - 1.0;
         let additions: [Arc<Added>; 2] = Default::default();
         let target = |at: usize, share: f64| -> Result<Target> {
-            let (driver, facts, refused) = open_one(&url, None)?;
+            let (driver, facts, skip_reason) = open_one(&url, None)?;
             let added = Arc::clone(&additions[at]);
             let double =
                 move || Doubling { writes, share, due: 0.0, known: Vec::new(), added: Arc::clone(&added) };
@@ -141,7 +141,7 @@ impl<'a> Ground<'a> {
                 driver,
                 facts,
                 claims: at == 0,
-                refused,
+                skip_reason,
                 restart: None,
                 second: None,
             })
@@ -242,8 +242,8 @@ impl<'a> Ground<'a> {
             progress: &AtomicU64::new(0),
             observer: Some(&monitor),
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
-            suspect: None,
-            sides: self.plan.sides.as_ref(),
+            interference_check: None,
+            cpu_partition: self.plan.cpu_partition.as_ref(),
         };
         let mut trials = Vec::new();
         let fixtures = Fixture::open_all(targets, &header.run)?;

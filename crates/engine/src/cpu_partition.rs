@@ -11,14 +11,14 @@ use std::fs;
 
 /// Which processors are whose, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct CpuPartition {
     /// Those of clients.
     pub clients: Vec<u32>,
     /// Those of servers.
     pub servers: Vec<u32>,
 }
 
-impl Sides {
+impl CpuPartition {
     /// Shares out the processors that this thread may use, half to each side, those of one core to the same side. `None`
     /// where there is one only.
     pub fn of_this_machine() -> Option<Self> {
@@ -49,13 +49,13 @@ impl Sides {
     }
 
     /// Does something whose threads and processes keep to the servers' side, and are started by this thread.
-    pub fn among_servers<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn with_server_affinity<T>(&self, work: impl FnOnce() -> T) -> T {
         // Where that cannot be asked for, the scheduler goes on as ever.
         let before = allowed();
-        let _ = keep_to(&self.servers);
+        let _ = pin_thread(&self.servers);
         let done = work();
         if let Ok(before) = before {
-            let _ = keep_to(&before);
+            let _ = pin_thread(&before);
         }
         done
     }
@@ -68,7 +68,7 @@ fn allowed() -> Result<Vec<u32>> {
 }
 
 /// Keeps this thread, and those that it starts, to these processors; where there are none, it may use what it could.
-pub(crate) fn keep_to(cpus: &[u32]) -> Result<()> {
+pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     fn share(cpus: &[(u32, &str)]) -> Option<(Vec<u32>, Vec<u32>)> {
-        let sides = Sides::share(cpus.iter().map(|(cpu, core)| (*cpu, (*core).to_owned())))?;
-        Some((sides.clients, sides.servers))
+        let cpu_partition = CpuPartition::share(cpus.iter().map(|(cpu, core)| (*cpu, (*core).to_owned())))?;
+        Some((cpu_partition.clients, cpu_partition.servers))
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn what_is_started_among_servers_stays_there_and_this_thread_does_not() {
         let before = allowed().unwrap();
-        let Some(sides) = Sides::of_this_machine() else { return };
-        let started = sides.among_servers(|| std::thread::spawn(allowed)).join().unwrap().unwrap();
-        assert_eq!(started, sides.servers);
+        let Some(cpu_partition) = CpuPartition::of_this_machine() else { return };
+        let started = cpu_partition.with_server_affinity(|| std::thread::spawn(allowed)).join().unwrap().unwrap();
+        assert_eq!(started, cpu_partition.servers);
         assert_eq!(allowed().unwrap(), before);
     }
 }

@@ -22,14 +22,14 @@ const MOST: u32 = 15;
 const COUNTED: usize = 64;
 
 /// What all clients of a trial count into while they warm up.
-pub(crate) struct Warmth {
+pub(crate) struct WarmupDetector {
     began: OnceLock<Instant>,
     window: Duration,
     windows: [AtomicU64; COUNTED],
     over: AtomicBool,
 }
 
-impl Warmth {
+impl WarmupDetector {
     /// `None` for a trial that is too short.
     pub(crate) fn of(duration: Duration) -> Option<Self> {
         (duration >= LEAST).then(|| Self {
@@ -78,10 +78,10 @@ mod tests {
 
     /// In which window throughput is found even, when each of these is that of one.
     fn even_in(rates: impl Fn(usize) -> u64) -> usize {
-        let warmth = Warmth::of(Duration::from_secs(5)).expect("it is long enough");
+        let warmup_detector = WarmupDetector::of(Duration::from_secs(5)).expect("it is long enough");
         let began = Instant::now();
-        let moment = |window: usize| began + warmth.window * window as u32;
-        (0..=COUNTED).find(|window| warmth.done(rates(*window), moment(*window))).expect("it ends")
+        let time = |window: usize| began + warmup_detector.window * window as u32;
+        (0..=COUNTED).find(|window| warmup_detector.done(rates(*window), time(*window))).expect("it ends")
     }
 
     #[test]
@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn a_short_trial_is_not_watched() {
-        assert!(Warmth::of(Duration::from_millis(999)).is_none());
+        assert!(WarmupDetector::of(Duration::from_millis(999)).is_none());
     }
 }

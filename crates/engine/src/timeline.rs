@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_micros(250);
 const LEAST: u64 = 10;
 
 /// What one client had completed, and when.
-pub(crate) struct Curve {
+pub(crate) struct Timeline {
     start: Tick,
     /// Nanoseconds since the start, transactions.
     points: Vec<(u64, u64)>,
@@ -24,7 +24,7 @@ pub(crate) struct Curve {
     next: u64,
 }
 
-impl Curve {
+impl Timeline {
     pub(crate) fn new() -> Self {
         let every = FIRST.as_nanos() as u64;
         Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
@@ -59,29 +59,29 @@ impl Curve {
     }
 
     /// What was completed at a timestamp, on a straight line between the points around it; `end` is the last.
-    pub(crate) fn at(&self, moment: f64, end: (u64, u64)) -> f64 {
-        let after = self.points.partition_point(|point| (point.0 as f64) <= moment);
+    pub(crate) fn at(&self, at: f64, end: (u64, u64)) -> f64 {
+        let after = self.points.partition_point(|point| (point.0 as f64) <= at);
         let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
         let high = self.points.get(after).copied().unwrap_or(end);
         if high.0 <= low.0 {
             return high.1 as f64;
         }
-        let part = ((moment - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
+        let part = ((at - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
         (high.1 - low.1) as f64 * part + low.1 as f64
     }
 }
 
 /// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients were at work; none where they
 /// are too few to say anything. Each client with its last point.
-pub(crate) fn windows(clients: &[(Curve, (u64, u64))]) -> Vec<u64> {
+pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> Vec<u64> {
     let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
     let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return Vec::new() };
     if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < LEAST * WINDOWS as u64 {
         return Vec::new();
     }
     let until = |window: usize| -> f64 {
-        let moment = time as f64 * window as f64 / WINDOWS as f64;
-        at_work().map(|(curve, end)| curve.at(moment, *end)).sum()
+        let at = time as f64 * window as f64 / WINDOWS as f64;
+        at_work().map(|(timeline, end)| timeline.at(at, *end)).sum()
     };
     let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
     ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect()
@@ -92,14 +92,14 @@ mod tests {
     use super::*;
 
     /// A client that did `rate(second)` transactions a millisecond over so many milliseconds.
-    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Curve, (u64, u64)) {
-        let mut curve = Curve::new();
-        let (start, mut completed) = (curve.start, 0);
+    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Timeline, (u64, u64)) {
+        let mut timeline = Timeline::new();
+        let (start, mut completed) = (timeline.start, 0);
         for at in 1..=ms {
             completed += rate(at);
-            curve.note(start + Duration::from_millis(at), completed);
+            timeline.note(start + Duration::from_millis(at), completed);
         }
-        (curve, (ms * 1_000_000, completed))
+        (timeline, (ms * 1_000_000, completed))
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     fn few_transactions_make_no_windows_and_idle_clients_none() {
         assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
         assert!(windows(&[]).is_empty());
-        let idle = (Curve::new(), (1, 0));
+        let idle = (Timeline::new(), (1, 0));
         assert_eq!(windows(&[client(100, |_| 10), idle]).len(), WINDOWS);
     }
 }
