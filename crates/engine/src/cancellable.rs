@@ -1,12 +1,12 @@
-//! What the tool itself does on a session, filling a store above all, ends when the user stops the run: on a slow server it
-//! may take longer than all trials.
+//! Makes the tool's own work on a session, such as loading data, end when the user stops the run. On a slow server
+//! that work may take longer than all trials.
 
 use kurabe_core::interceptor::{Interceptor, InterceptedSession};
 use kurabe_core::driver::Session;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A session whose next request fails with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+/// A session whose requests fail with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
 pub fn cancellable<'a>(
     session: &'a mut (dyn Session + 'static),
     cancel: &'a AtomicBool,

@@ -1,26 +1,26 @@
-//! Processors of their own for clients and for servers on this machine.
+//! Separate processors for clients and for servers on this machine.
 //!
-//! Where client and server wake each other thousands of times a second, the scheduler's choice of a processor decides the figure:
-//! on one, nothing has to be woken up elsewhere; on two, both work at once. It may choose otherwise from one moment to the
-//! next. Kept apart, they are always on two, as a server of its own would be.
+//! Client and server wake each other thousands of times per second, so that the scheduler's placement decides the
+//! result: on one processor there are no remote wake-ups; on two, both run in parallel. The placement may change at
+//! any time. Pinned apart, they always use different processors, like a client and a server on separate machines.
 
 use kurabe_core::{Error, ErrorKind, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Which processors are whose, by their numbers.
+/// The processors of clients and servers, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuPartition {
-    /// Those of clients.
+    /// The clients' processors.
     pub clients: Vec<u32>,
-    /// Those of servers.
+    /// The servers' processors.
     pub servers: Vec<u32>,
 }
 
 impl CpuPartition {
-    /// Shares out the processors that this thread may use, half to each side, those of one core to the same side. `None`
-    /// where there is one only.
+    /// Divides the processors that this thread may use into halves; threads of one core stay together. `None` if
+    /// there is only one processor.
     pub fn of_this_machine() -> Option<Self> {
         let allowed = allowed().ok()?;
         let siblings = |cpu: u32| {
@@ -48,9 +48,9 @@ impl CpuPartition {
         Some(Self { clients: cores.concat(), servers: servers.concat() })
     }
 
-    /// Does something whose threads and processes keep to the servers' side, and are started by this thread.
+    /// Runs `work` with the servers' CPU affinity. Threads and processes that it starts inherit the affinity.
     pub fn with_server_affinity<T>(&self, work: impl FnOnce() -> T) -> T {
-        // Where that cannot be asked for, the scheduler goes on as ever.
+        // Without permission to change the affinity, the scheduler decides.
         let before = allowed();
         let _ = pin_thread(&self.servers);
         let done = work();
@@ -63,11 +63,11 @@ impl CpuPartition {
 
 /// The processors that this thread may use.
 fn allowed() -> Result<Vec<u32>> {
-    let set = sched_getaffinity(None).map_err(|error| refused("asked for", error))?;
+    let set = sched_getaffinity(None).map_err(|error| affinity_error("read", error))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Keeps this thread, and those that it starts, to these processors; where there are none, it may use what it could.
+/// Pins this thread, and those that it starts, to these processors. Does nothing if the list is empty.
 pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -76,11 +76,11 @@ pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     for cpu in cpus {
         set.set(*cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|error| refused("kept", error))
+    sched_setaffinity(None, &set).map_err(|error| affinity_error("set", error))
 }
 
-fn refused(what: &str, error: rustix::io::Errno) -> Error {
-    Error::new(ErrorKind::Environment, format!("a thread's processors could not be {what}: {error}"))
+fn affinity_error(what: &str, error: rustix::io::Errno) -> Error {
+    Error::new(ErrorKind::Environment, format!("cannot {what} the CPU affinity of a thread: {error}"))
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Seeds of what the clients of a trial draw.
+//! Seeds of the clients' random inputs.
 //!
-//! Two trials of one target whose clients draw the same keys measure a cache: the second one reads what the first one
-//! loaded into the buffer pool. So each trial has a seed of its own, made from everything that tells it from the others.
-//! The target is left out: all targets are asked for the same keys.
+//! Two trials of one target with the same keys would measure a cache: the second one reads what the first one loaded
+//! into the buffer pool. So each trial has its own seed, derived from everything that distinguishes it. The target is
+//! not part of it: all targets get the same keys.
 
 use kurabe_core::run::CellRecord;
 use kurabe_stats::rng::{mix, mix_text};
 
-/// The seed of one trial's draws.
+/// The seed of one trial's random inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DrawSeed(u64);
 
 impl DrawSeed {
-    /// The seed of a cell's operation in a round. A cell is known by its axis values, not by its position, so that
-    /// targets with different cells agree. `rerun`: the trial takes the place of one that was disturbed.
+    /// The seed of a cell's operation in a round. It depends on a cell's axis values, not on its position, so that
+    /// targets with different cells agree. `rerun`: the trial replaces a disturbed one.
     pub(crate) fn new(run_seed: u64, round: u32, cell: &CellRecord, operation: &str, rerun: bool) -> Self {
         let mut seed = mix_text(mix(run_seed, u64::from(round) + 1), operation);
         for (axis, value) in cell.axes.values() {

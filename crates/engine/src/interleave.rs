@@ -1,4 +1,4 @@
-//! Making the interleaved trials of a group.
+//! Executes a group of interleaved trials.
 
 use crate::cancellable::cancellable;
 use crate::event::Event;
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A trial that is ready: its work, and its number among the trials on its data.
+/// A prepared trial: its work, and its number among the trials on its data.
 type Ready = Result<(Arc<dyn Workload>, u64), Failure>;
 
-/// Leaves a trial's lane, however the trial ends.
+/// Leaves a trial's lane in all cases.
 struct LeaveOnDrop<'a>(Lane<'a>);
 
 impl Drop for LeaveOnDrop<'_> {
@@ -33,7 +33,7 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 impl Runner<'_> {
-    /// Makes trials interleaved and emits their outcomes; `None` where the user stopped them.
+    /// Executes trials interleaved and emits their outcomes; `None` if the user stopped them.
     pub(crate) fn interleave(
         &self,
         round: u32,
@@ -121,7 +121,7 @@ impl Runner<'_> {
             seed: self.draw_seed(round, &run_cell.record, operation, rerun).of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
-            // What others do meanwhile could not be told from what this one does.
+            // Its effect on counters could not be separated from that of the others.
             observer: None,
             cpu_partition: self.cpu_partition,
         })
@@ -159,20 +159,20 @@ impl Runner<'_> {
                 if thread.is_err() {
                     lane.leave();
                 }
-                // One after the other: each warms up alone.
+                // One after the other, so that each warms up alone.
                 scheduler.wait_until_ready(number);
                 playing.push(thread);
             }
             let monitor = Monitor::start();
             let mut stats = scheduler.run(time, seed, self.cancel);
-            // Whose slice it was is not asked: what was made together is made again together.
+            // Trials that ran interleaved are repeated interleaved, whichever of them was disturbed.
             let stood_still = monitor.end();
             for stats in &mut stats {
                 stats.stood_still = stood_still;
             }
             let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
                 let thread = thread
-                    .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;
+                    .map_err(|e| Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}")))?;
                 let executed: Result<Executed, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
                 Ok((executed?, stats))
@@ -182,7 +182,7 @@ impl Runner<'_> {
     }
 }
 
-/// Adds up and checks what the clients of a trial did.
+/// Adds up and verifies the results of a trial's clients.
 fn judge(
     trial: &Result<Trial<'_>, Failure>,
     executed: Executed,
@@ -199,5 +199,5 @@ fn judge(
 }
 
 fn no_fixture() -> Error {
-    Error::new(ErrorKind::Internal, "a target without a fixture")
+    Error::new(ErrorKind::Internal, "no fixture for the target")
 }

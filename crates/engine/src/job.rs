@@ -1,4 +1,4 @@
-//! One trial of a job: its work as one lane, timed from its beginning to its end, and then verified.
+//! One trial of a job: timed from its start to its end in one thread, then verified.
 
 use crate::clock::process_cpu;
 use crate::fixture::Fixture;
@@ -19,7 +19,7 @@ use kurabe_stats::Histogram;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What one thread measured of a job.
+/// The measurements of a job's thread.
 struct Ran {
     done: JobDone,
     elapsed: Duration,
@@ -28,7 +28,7 @@ struct Ran {
 }
 
 impl Runner<'_> {
-    /// Makes one trial of a job.
+    /// Executes one trial of a job.
     pub(crate) fn job(
         &self,
         run_cell: &RunCell,
@@ -55,11 +55,11 @@ impl Runner<'_> {
             Ok(Ran { done, elapsed, cpu, observed })
         };
         let monitor = Monitor::start();
-        // A thread of its own, whose processors are not those of what checks.
+        // A separate thread, so that the checks do not run on its processors.
         let ran = thread::scope(|scope| {
             let thread = thread::Builder::new().name("job".to_owned()).spawn_scoped(scope, run);
             let thread = thread
-                .map_err(|why| Error::new(ErrorKind::Limit, format!("the job got no thread: {why}")))?;
+                .map_err(|why| Error::new(ErrorKind::Limit, format!("cannot start the job's thread: {why}")))?;
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();
@@ -67,7 +67,7 @@ impl Runner<'_> {
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
         let mut session = crate::cancellable(session, self.cancel);
         let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
-        // A job that counts nothing is one piece of work.
+        // A job that counts nothing is one unit of work.
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
         service.record(elapsed.as_nanos() as u64);

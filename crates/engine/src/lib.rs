@@ -1,5 +1,5 @@
-//! The measuring loop. It plans cells, runs their trials in randomised rounds, drives the clients, verifies every
-//! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
+//! The measuring loop. It plans cells, runs trials in randomised rounds, drives clients, verifies every reply and
+//! accounts for every transaction. It reports progress as [`Event`](event::Event)s and prints nothing.
 
 pub mod budget;
 mod cancellable;

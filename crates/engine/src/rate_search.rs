@@ -1,16 +1,16 @@
-//! The search for the highest rate that keeps an objective: the 99th percentile of response times stays under it, nothing
-//! is dropped, and the load that was asked for is the load that was served.
+//! The search for the highest rate that meets an objective: the 99th percentile of response times is below it,
+//! nothing is dropped, and the requested load is served.
 //!
-//! A closed loop shows where capacity lies. Halving the interval finds a rate in short probes. Long probes confirm it, or
-//! lower it until one does. A last trial at the confirmed rate is measured, and its figures count whatever they are: a trial
-//! that was chosen since its p99 was good would report a p99 that is too good.
+//! A closed loop estimates capacity. Short probes bisect the rate. Long probes confirm it, or lower it until one
+//! succeeds. A final trial at the confirmed rate is measured. Its results count whatever they are: selecting a trial
+//! with a good p99 would bias the p99.
 //!
-//! - A probe that does not keep the objective is made once more, with other keys and arrivals. Only two in a row lower the
-//!   rate: a disturbance of the machine hits one of them, capacity hits both.
-//! - A probe lasts for [`LEAST_REQUESTS`] requests at least. Where none of 300 requests exceeds the objective, fewer than 1 %
-//!   of all do with 95 % confidence (0.99³⁰⁰ < 0.05), which is what a p99 below the objective says. A long probe and the
-//!   measured trial have [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
-//! - A search that cannot make such probes in its time is not begun: the error says what time it needs.
+//! - A failed probe is repeated once, with other keys and arrivals. Only two failures in a row lower the rate: a
+//!   disturbance of the machine hits one of them, a lack of capacity both.
+//! - A probe has at least [`LEAST_REQUESTS`] requests. If none of 300 requests exceeds the objective, fewer than 1 %
+//!   of all do with 95 % confidence (0.99³⁰⁰ < 0.05). A long probe and the measured trial have at least
+//!   [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
+//! - A search without enough time for such probes is not started; the error says how much time it needs.
 
 use crate::trial::{Failure, LoadModel};
 use kurabe_core::load::Arrivals;
@@ -18,38 +18,38 @@ use kurabe_core::run::Measurement;
 use kurabe_core::{Error, ErrorKind, units};
 use std::time::Duration;
 
-/// A probe takes this part of the time given, …
+/// A probe takes this part of the total time, …
 const PROBE_PART: u32 = 20;
-/// … a long probe and the measured trial this part, …
+/// … a long probe and the measured trial this part.
 const LONG_PART: u32 = 5;
-/// … and a probe at least so long: shorter ones meet one time slice of a scheduler.
+/// The minimum time of a probe. Shorter ones may see only one scheduler time slice.
 const LEAST_PROBE: Duration = Duration::from_millis(100);
-/// Requests of a probe, at least.
+/// The minimum number of requests of a probe.
 const LEAST_REQUESTS: f64 = 300.0;
-/// Requests of a long probe and of the measured trial, at least.
+/// The minimum number of requests of a long probe and of the measured trial.
 const LEAST_MEASURED: f64 = 1_000.0;
-/// A search may take this multiple of its time for the sake of [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
+/// A search may exceed its time by this factor to reach [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
 const MOST_TIME: f64 = 2.0;
-/// How often the interval is halved: 2⁻⁶ of capacity is 1.6 %.
+/// The number of bisections: 2⁻⁶ of capacity is 1.6 %.
 const HALVINGS: u32 = 6;
-/// The part of the closed loop's rate that is tried first.
+/// The first rate as a share of the closed loop's.
 const FIRST: f64 = 0.7;
-/// What a rate is multiplied by before each long probe: as it was found, and lower each time that it is not confirmed.
-/// Short probes find a rate too high where capacity changed since, as it does on a machine that others use. After two small
-/// steps the steps are large, so that six long probes reach down to less than half of it.
+/// Factors for the rate before each long probe: first as found, then lower after each failure. Short probes
+/// overestimate if capacity has changed, as on a shared machine. After two small steps the steps are large, so that
+/// six long probes reach less than half of the rate.
 const STEPS: [f64; 6] = [1.0, 0.95, 0.9, 0.8, 0.8, 0.8];
 
-/// What is looked for.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSearch {
     pub(crate) slo: Duration,
     pub(crate) arrivals: Arrivals,
-    /// About how long the search may take.
+    /// The approximate time of the search.
     pub(crate) time: Duration,
 }
 
 impl RateSearch {
-    /// Finds the rate and measures it; `trial` makes a trial with a load that lasts for a time.
+    /// Finds the rate and measures it; `trial` runs a trial with a load for a time.
     pub(crate) fn find(
         &self,
         trial: impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure>,
@@ -93,9 +93,9 @@ impl RateSearch {
             .into())
     }
 
-    /// Refuses a search whose probes would need far more time than is given.
+    /// Rejects a search whose probes need far more time than given.
     fn check_time(&self, capacity: f64) -> Result<(), Failure> {
-        // Six short probes of which three are made twice, a long one, and the measured trial.
+        // Six short probes, three of them repeated, a long one, and the measured trial.
         let rate = capacity * FIRST;
         let needed = (1.5 * f64::from(HALVINGS) * LEAST_REQUESTS + 2.0 * LEAST_MEASURED) / rate;
         if needed <= self.time.as_secs_f64() * MOST_TIME {
@@ -104,17 +104,17 @@ impl RateSearch {
         let asked = units::time(self.time);
         let needed = units::time(Duration::from_secs_f64(needed.min(1e9)));
         let why = format!(
-            "the search for a rate needs about {needed} at {capacity:.0} requests/s, and has {asked}: a p99 takes at least \
-             {LEAST_REQUESTS:.0} requests for each probe"
+            "the rate search needs about {needed} at {capacity:.0} requests/s, and has {asked}: each probe \
+             needs at least {LEAST_REQUESTS:.0} requests for a p99"
         );
-        Err(Error::new(ErrorKind::Limit, why).hint(format!("give it the time: --duration {needed}")).into())
+        Err(Error::new(ErrorKind::Limit, why).hint(format!("use --duration {needed}")).into())
     }
 
     fn load_model(&self, rate: f64) -> LoadModel {
         LoadModel::Open { rate, arrivals: self.arrivals }
     }
 
-    /// Why this trial does not keep the objective.
+    /// Why this trial does not meet the objective.
     fn why(&self, rate: f64, measured: &Measurement) -> String {
         match measured.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
             Some(p99) if u128::from(p99) >= self.slo.as_nanos() => {
@@ -131,7 +131,7 @@ impl RateSearch {
     }
 }
 
-/// The time of a trial that has so many requests at least.
+/// The time of a trial with at least that many requests.
 fn lasting(time: Duration, requests: f64, rate: f64) -> Duration {
     time.max(Duration::from_secs_f64(requests / rate))
 }
@@ -149,7 +149,7 @@ impl<T: FnMut(LoadModel, Duration) -> Result<Measurement, Failure>> Probes<'_, T
         (self.trial)(load_model, time)
     }
 
-    /// Whether a rate keeps the objective in one of two probes; the reason where it does not.
+    /// Whether a rate meets the objective in one of two probes; the reason if it does not.
     fn keep(&mut self, rate: f64, time: Duration) -> Result<Result<(), String>, Failure> {
         let mut why = String::new();
         for _ in 0..2 {
@@ -242,7 +242,7 @@ mod tests {
         let mut trials = 0;
         let found = search(10).find(|load_model, time| {
             trials += 1;
-            // The first probe of a rate meets a neighbour that takes nearly all of the machine.
+            // Another process takes nearly all of the machine during the first probe of a rate.
             server(if trials == 2 { 10.0 } else { 10_000.0 })(load_model, time)
         });
         let rate = found.unwrap().open.unwrap().rate;
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn measured_trial_counts_whatever_its_p99_is() {
-        // Each trial at the confirmed rate keeps the objective but the last one, which is the measured one.
+        // Each trial at the confirmed rate meets the objective except the last one, which is the measured one.
         let all = {
             let mut trials = 0;
             let found = search(10).find(|load_model, time| {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn probe_has_enough_requests_for_its_percentile() {
-        // 600 requests a second: a twentieth of six seconds has 180 of them.
+        // At 600 requests per second, a twentieth of six seconds has 180.
         let mut rates = Vec::new();
         let found = search(10).find(|load_model, time| {
             if let LoadModel::Open { rate, .. } = load_model {
@@ -320,7 +320,7 @@ mod tests {
             measured.elapsed_ns *= 2;
             Ok(measured)
         };
-        // Ten thousand a second, whatever is asked for.
+        // Ten thousand per second, whatever the requested rate.
         let failure = search(10).find(|load_model, time| match load_model {
             LoadModel::Closed => server(10_000.0)(load_model, time),
             LoadModel::Open { .. } => late(load_model, time),

@@ -1,4 +1,5 @@
-//! A run: rounds over all trials, each target's fixture kept in order, every outcome emitted before the next trial begins.
+//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is emitted before the next trial
+//! starts.
 
 use crate::cancellable::cancellable;
 use crate::draw_seed::DrawSeed;
@@ -26,42 +27,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Says of a trial that should not be relied on why that is.
+/// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
 pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
 
-/// Runs the trials of a run that have not been made yet.
+/// Executes the trials of a run that were not made yet.
 pub struct Runner<'a> {
-    /// What is done.
+    /// The plan.
     pub plan: &'a Plan,
-    /// The run's name, under which namespaces are claimed.
+    /// The run's name, used for the leases of namespaces.
     pub run: &'a str,
     /// The targets.
     pub targets: &'a [Target],
-    /// When the run began.
+    /// The start of the run.
     pub began: Instant,
     /// Set by the user's Ctrl-C.
     pub cancel: &'a AtomicBool,
-    /// Transactions completed in the current trial.
+    /// Completed transactions of the current trial.
     pub progress: &'a AtomicU64,
-    /// Who looks what machine, client and server do during each trial.
+    /// Observes machine, client and server during each trial.
     pub observer: Option<&'a dyn Observer>,
-    /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
-    /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is. One in which Kurabe
-    /// itself stood still is made again in any case.
+    /// Checks each trial for interference by other processes. A disturbed trial is repeated once at the end of its
+    /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
+    /// always repeated.
     pub interference_check: Option<InterferenceCheck>,
-    /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
+    /// Separate processors for clients and servers; `None`: no pinning.
     pub cpu_partition: Option<&'a CpuPartition>,
 }
 
-/// What nobody sets, where nobody stops a run.
+/// Cancellation flag used when a run cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What nobody reads, where nobody watches a run's progress.
+/// Progress counter used when nobody reads it.
 static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 
 impl<'a> Runner<'a> {
-    /// One that begins now, and whom nobody stops or watches; no trial is looked at or made again. A struct update names
-    /// those who do.
+    /// A runner that starts now, without cancellation, progress, observation or interference checks. Add these with a
+    /// struct update.
     pub fn new(plan: &'a Plan, run: &'a str, targets: &'a [Target]) -> Self {
         Self {
             plan,
@@ -76,10 +77,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// All trials of a run that is not recorded, in the order in which they were made: fewer where it was stopped.
+    /// All trials of an unrecorded run, in execution order; fewer if it was stopped.
     ///
     /// # Errors
-    /// A fixture that cannot be opened, or a defect of the experiment's declaration.
+    /// If a fixture cannot be opened, or the experiment's declaration has a defect.
     pub fn trials(&self) -> Result<Vec<TrialRecord>> {
         let mut trials = Vec::new();
         self.run(Fixture::open_all(self.targets, self.run)?, &[], &mut |event| {
@@ -92,22 +93,22 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// How long the highest rate is searched for where no time is given.
+/// The default time of the search for the highest rate.
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
-/// Trials that are made again may take this part of the time of all others.
+/// Reruns may take this share of the time of all other trials.
 const RERUN_SHARE: f64 = 0.2;
-/// So many trials are made in the place of one in which Kurabe itself stood still.
+/// The maximum number of reruns of a trial in which Kurabe itself stood still.
 const MAX_STALL_RERUNS: u32 = 2;
 
 impl Runner<'_> {
-    /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
-    /// operation that failed is not tried in later rounds. Gives whether every planned trial was made or is known to
-    /// fail: not where the user stopped it. `fixtures` are those of [`Fixture::open_all`].
+    /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
+    /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
+    /// known to fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
     ///
     /// # Errors
-    /// What `emit` returns (a disk that is full), a throwaway server that does not start again between blocks, or a defect of
-    /// the experiment's declaration. Other errors of targets are outcomes, not errors.
+    /// An error of `emit` (such as a full disk), a throwaway server that does not restart between blocks, or a defect
+    /// of the experiment's declaration. Other errors of targets are outcomes.
     pub fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
@@ -115,14 +116,14 @@ impl Runner<'_> {
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
-        // The repeats may have fixtures of their own, opened when they are needed.
+        // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
         let result = self.rounds(&mut fixtures, &mut state, emit);
-        // A repeat's goes before the one that has claimed the namespace for both.
+        // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
-            // A trial that failed gave its fixture up, and could not clean it where the connection was lost. A server that
-            // died has nothing left to clean.
+            // A failed trial dropped its fixture, which could not clean up if the connection was lost. A server that
+            // was removed needs no clean-up.
             if fixture.is_none() && self.targets[slot].skip_reason.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
@@ -158,8 +159,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Restarts the throwaway servers where a round begins another block than the last one in which this sitting has made trials:
-    /// one that goes on with a run has just started them.
+    /// Restarts the throwaway servers if a round belongs to another block than the last trial since the program
+    /// started. A resumed run has just started its servers.
     fn begin_block(
         &self,
         round: u32,
@@ -176,8 +177,8 @@ impl Runner<'_> {
             return Ok(());
         }
         emit(Event::Restarting)?;
-        // Connections end with the servers, and stores that lie in memory: what was loaded goes first, while the servers are there
-        // to forget it, those of repeats before those that have claimed the namespace.
+        // Restarts close connections and clear stores in memory. So fixtures are dropped first, while the servers can
+        // still clean up: those of A/A controls before those that hold the leases.
         for (slot, fixture) in fixtures.iter_mut().enumerate().rev() {
             let target = &self.targets[slot % self.targets.len()];
             if target.restart.is_some() {
@@ -187,7 +188,7 @@ impl Runner<'_> {
         restart_all(self.targets)
     }
 
-    /// One round: its trials in their order, then those again that were disturbed. Breaks where the user stopped the run.
+    /// Executes one round: its trials in order, then reruns of disturbed ones. Breaks if the user stopped the run.
     fn round(
         &self,
         round: u32,
@@ -219,7 +220,7 @@ impl Runner<'_> {
         while let Some((mut group, rerun, stood_still)) = queue.pop_front() {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
-            // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
+            // Whether to rerun depends on the disturbance and on the time spent so far, never on the result.
             if !stood_still && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE {
                 continue;
             }
@@ -245,7 +246,7 @@ impl Runner<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Makes the trials of a group, one alone and several in turns; `None` where the user stopped them.
+    /// Executes the trials of a group, interleaved if there are several; `None` if the user stopped them.
     fn make(
         &self,
         round: u32,
@@ -257,7 +258,8 @@ impl Runner<'_> {
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
-            // One whose neighbours have failed stays in slices: only trials that were made alike are compared.
+            // If the other trials of the group have failed, the last one still runs in slices: only equally made
+            // trials are compared.
             [id] if round == 0 || !self.plan.is_interleaved(id) => {
                 let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
@@ -266,7 +268,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Makes one trial and tells its outcome; `None` where the user stopped it.
+    /// Executes one trial and emits its outcome; `None` if the user stopped it.
     fn attempt(
         &self,
         round: u32,
@@ -292,7 +294,7 @@ impl Runner<'_> {
         let (outcome, disturbed) = self.judge_disturbance(outcome, rerun);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
-            // The next trial on this target begins with a fresh connection and fresh data.
+            // The next trial on this target uses a new connection and new data.
             fixtures[cell.slot] = None;
         }
         let operation = operation.name.to_owned();
@@ -302,8 +304,7 @@ impl Runner<'_> {
         Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
     }
 
-    /// What disturbed a trial, where it was. One in which Kurabe itself stood still has no figures where it is the last that is
-    /// made in the place of such a one.
+    /// The disturbance of a trial, if any. If Kurabe itself stood still, the last allowed rerun fails the trial.
     pub(crate) fn judge_disturbance(
         &self,
         trial: Result<Measurement, Failure>,
@@ -311,7 +312,7 @@ impl Runner<'_> {
     ) -> (Result<Measurement, Failure>, Option<Disturbance>) {
         let stood_still = match &trial {
             Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
-            // What a server does to a client that is silent is not its fault. A wrong answer is.
+            // Errors caused by a silent client are not the server's fault. A wrong reply is.
             Err(Failure { error, stood_still, .. })
                 if matches!(
                     error.kind(),
@@ -332,13 +333,13 @@ impl Runner<'_> {
         if number < MAX_STALL_RERUNS {
             return (trial, Some(Disturbance { why, stood_still: true }));
         }
-        let message = format!("{why} during this trial, and during each of the {number} before it");
+        let message = format!("{why} during this trial and during {number} earlier attempts");
         let error = Error::new(ErrorKind::Environment, message)
-            .hint("run it where nothing stops, freezes or pauses the process or its machine");
+            .hint("use a machine where the process is not stopped, frozen or paused");
         (Err(error.into()), None)
     }
 
-    /// What came out, as it is recorded; `None` where the user stopped it.
+    /// The outcome for the run file; `None` if the user stopped the trial.
     pub(crate) fn outcome(&self, trial: Result<Measurement, Failure>) -> Option<Outcome> {
         match trial {
             Ok(measured) => Some(Outcome::Measured(Box::new(measured))),
@@ -352,7 +353,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The fixture of a cell's target, with the data in it that the cell needs.
+    /// The fixture of a cell's target, with the cell's data loaded.
     pub(crate) fn prepare<'f>(
         &self,
         run_cell: &RunCell,
@@ -363,7 +364,7 @@ impl Runner<'_> {
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) = (cell.provision.restart, target.restart_of(&run_cell.record)) {
-            // What was loaded may go with the server's process, and the connections do.
+            // A restart may lose the loaded data, and closes connections.
             *fixture = None;
             restart().map_err(|error| error.context("restarting the server"))?;
         }
@@ -373,7 +374,7 @@ impl Runner<'_> {
         };
         if !fixture.has(cell) {
             emit(Event::Loading { cell: &run_cell.record })?;
-            fixture.load(cell, data, self.cancel).map_err(|error| error.context("filling the store"))?;
+            fixture.load(cell, data, self.cancel).map_err(|error| error.context("loading data"))?;
         }
         Ok(fixture)
     }
@@ -381,14 +382,14 @@ impl Runner<'_> {
     fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
         let targets = self.targets.len();
         if slot < targets {
-            // Where the first is opened anew, those of repeats keep what they have.
+            // A new first fixture does not remove the collections of A/A controls.
             Fixture::open(target, slot, 2 * targets, self.run)
         } else {
             Fixture::of_aa_control(target, slot, self.run)
         }
     }
 
-    /// The seed of what a trial's clients draw.
+    /// The seed of a trial's random inputs.
     pub(crate) fn draw_seed(
         &self,
         round: u32,
@@ -465,14 +466,14 @@ impl Runner<'_> {
                 found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
             }
         };
-        // A search for a rate is led astray by any of its trials.
+        // Any disturbed trial would mislead a rate search.
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
         measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
 }
 
-/// Restarts all throwaway servers of a run at once, each one's second start too.
+/// Restarts all throwaway servers of a run at the same time, including second instances.
 fn restart_all(targets: &[Target]) -> Result<()> {
     let restarts = targets.iter().flat_map(|target| {
         let second = target.second.as_ref().and_then(|second| second.restart.as_ref());
@@ -486,7 +487,7 @@ fn restart_all(targets: &[Target]) -> Result<()> {
         let threads: Vec<(&Target, _)> = restarts.map(begin).collect();
         threads.into_iter().try_for_each(|(target, thread)| {
             let thread = thread.map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be had to restart a server: {e}"))
+                Error::new(ErrorKind::Limit, format!("cannot start a thread to restart a server: {e}"))
             })?;
             let restarted = thread.join().unwrap_or_else(|panic| Err(panicked("a restart", &*panic)));
             restarted.map_err(|error| error.context("restarting the server").context(&target.name))

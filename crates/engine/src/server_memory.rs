@@ -1,4 +1,5 @@
-//! What connections cost the server: what its processes hold with them open, less what they held just before.
+//! The memory cost of connections on the server: the memory of its processes with connections open, minus that just
+//! before.
 
 use kurabe_core::driver::Driver;
 use kurabe_core::metric::{
@@ -10,13 +11,13 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::thread;
 use std::time::Duration;
 
-/// A server ends the connections of the trial before in its own time, and starts helpers of its own now and then: it is
-/// sampled again until it has as many processes and threads as this long before, …
+/// A server closes the previous trial's connections in its own time, and sometimes starts helper processes. It is
+/// sampled until the number of processes and threads has not changed for this long, …
 const PAUSE: Duration = Duration::from_millis(40);
-/// … but no more often than this.
+/// … but at most this often.
 const SAMPLES: u32 = 50;
 
-/// What the server held before the connections were opened.
+/// The server's memory before the connections were opened.
 pub(crate) struct MemoryReading<'a> {
     driver: &'a dyn Driver,
     observer: &'a dyn Observer,
@@ -24,17 +25,17 @@ pub(crate) struct MemoryReading<'a> {
 }
 
 impl<'a> MemoryReading<'a> {
-    /// Samples the server before the connections in question are opened. Without an observer there is nothing to read: so
-    /// it is where the tool measures itself.
+    /// Samples the server before the connections are opened. Returns `None` without an observer, as for the tool's
+    /// own overhead.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported), with the reason, where the server's processes cannot be seen.
+    /// [`Unsupported`](ErrorKind::Unsupported) with the reason if the server's processes cannot be observed.
     pub(crate) fn begin(driver: &'a dyn Driver, observer: Option<&'a dyn Observer>) -> Result<Option<Self>> {
         let Some(observer) = observer else { return Ok(None) };
         Ok(Some(Self { driver, observer, before: steady(driver, observer)? }))
     }
 
-    /// Samples it again, with so many connections open.
+    /// Samples the server again with that many connections open.
     ///
     /// # Errors
     /// As for [`MemoryReading::begin`].
@@ -59,7 +60,7 @@ fn metrics(before: &MemoryUsage, after: &MemoryUsage, connections: f64) -> Vec<M
     ]
 }
 
-/// What the server holds once it neither begins nor ends anything any more.
+/// The server's memory usage once it starts and ends no processes or threads.
 fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<MemoryUsage> {
     let sample = || {
         observer.memory_usage(&driver.endpoint()).map_err(|why| {

@@ -1,24 +1,24 @@
-//! How throughput went along a trial: what each client had completed at a few moments, put together into windows.
+//! Throughput over the course of a trial: the progress of each client at some points in time, combined into windows.
 //!
-//! A client notes a point now and then; where its list is full, every second point goes and the time between two doubles. So
-//! it holds as many as it may from a trial of any length, and nothing is allocated while it is measured.
+//! A client records a point now and then. When its list is full, every second point is removed and the interval
+//! doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring.
 
 use crate::client::Tick;
 use std::time::Duration;
 
-/// Windows of a trial.
+/// The number of windows of a trial.
 pub(crate) const WINDOWS: usize = 20;
-/// Points that a client keeps at most: several for each window.
+/// The maximum number of points per client: several for each window.
 const POINTS: usize = 128;
-/// The time between two points at first.
+/// The initial interval between two points.
 const FIRST: Duration = Duration::from_micros(250);
-/// Fewer transactions than this for each window, and their number says more of chance than of speed.
+/// The minimum number of transactions per window. With fewer, their number is mostly chance.
 const LEAST: u64 = 10;
 
-/// What one client had completed, and when.
+/// The progress of one client over time.
 pub(crate) struct Timeline {
     start: Tick,
-    /// Nanoseconds since the start, transactions.
+    /// Nanoseconds since the start, and transactions.
     points: Vec<(u64, u64)>,
     every: u64,
     next: u64,
@@ -30,7 +30,7 @@ impl Timeline {
         Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
     }
 
-    /// The client begins, or goes on after it has worked for this long in earlier slices.
+    /// Starts, or continues after this much work in earlier slices.
     pub(crate) fn begin(&mut self, worked: Duration) {
         let now = Tick::now();
         self.start = now.checked_sub(worked).unwrap_or(now);
@@ -58,7 +58,7 @@ impl Timeline {
         self.next = at + self.every;
     }
 
-    /// What was completed at a timestamp, on a straight line between the points around it; `end` is the last.
+    /// Transactions completed at this time, interpolated linearly; `end` is the last point.
     pub(crate) fn at(&self, at: f64, end: (u64, u64)) -> f64 {
         let after = self.points.partition_point(|point| (point.0 as f64) <= at);
         let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
@@ -71,8 +71,8 @@ impl Timeline {
     }
 }
 
-/// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients were at work; none where they
-/// are too few to say anything. Each client with its last point.
+/// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients ran; empty if they are
+/// too few. Each client comes with its last point.
 pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> Vec<u64> {
     let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
     let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return Vec::new() };
@@ -91,7 +91,7 @@ pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// A client that did `rate(second)` transactions a millisecond over so many milliseconds.
+    /// A client with `rate(second)` transactions per millisecond over this many milliseconds.
     fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Timeline, (u64, u64)) {
         let mut timeline = Timeline::new();
         let (start, mut completed) = (timeline.start, 0);

@@ -1,27 +1,27 @@
-//! How long a long trial warms up: until its throughput no longer changes.
+//! Decides how long a long trial warms up: until its throughput is stable.
 //!
-//! Short trials warm up for a part of their requests or time, as they always did: there is no room to see more in them. In a
-//! trial of a second or more all clients count what they complete into common windows, and each that has warmed up for a tenth of the
-//! time goes on until the last windows are as fast as those before them, for three tenths at most.
+//! Short trials warm up for a part of their requests or time. In a trial of a second or more, all clients count
+//! completed transactions in common windows. After a tenth of the time, each client warms up until the last windows
+//! are as fast as the ones before, for at most three tenths.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shorter trials are not watched while they warm up.
+/// The minimum time of a trial whose warm-up is monitored.
 const LEAST: Duration = Duration::from_secs(1);
 /// A window is this part of the trial's time.
 const WINDOW_PART: u32 = 50;
-/// So many windows are held against as many before them, …
+/// This many windows are compared with as many before them, …
 const HELD: usize = 3;
-/// … and are as fast where they differ by no more than this.
+/// … and are as fast if they differ by at most this share.
 const SAME: f64 = 0.05;
-/// Three tenths of the trial's time: how long a client warms up at most.
+/// The maximum warm-up of a client in windows: three tenths of the trial's time.
 const MOST: u32 = 15;
-/// Windows counted from the first client's first transaction: what connects later than that is not waited for.
+/// The number of windows, counted from the first client's first transaction. Later clients are not waited for.
 const COUNTED: usize = 64;
 
-/// What all clients of a trial count into while they warm up.
+/// Counts the warm-up transactions of all clients of a trial.
 pub(crate) struct WarmupDetector {
     began: OnceLock<Instant>,
     window: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct WarmupDetector {
 }
 
 impl WarmupDetector {
-    /// `None` for a trial that is too short.
+    /// `None` if the trial is too short.
     pub(crate) fn of(duration: Duration) -> Option<Self> {
         (duration >= LEAST).then(|| Self {
             began: OnceLock::new(),
@@ -40,12 +40,12 @@ impl WarmupDetector {
         })
     }
 
-    /// The longest that a client warms up from its own beginning.
+    /// The maximum warm-up time of a client since its own start.
     pub(crate) fn most(&self) -> Duration {
         self.window * MOST
     }
 
-    /// Counts what was completed; true once throughput has become even.
+    /// Counts completed transactions; `true` once throughput is stable.
     pub(crate) fn done(&self, completed: u64, now: Instant) -> bool {
         let began = *self.began.get_or_init(|| now);
         let at = now.saturating_duration_since(began).as_nanos() / self.window.as_nanos().max(1);
@@ -59,7 +59,7 @@ impl WarmupDetector {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Whether the whole windows before `at` have become even.
+    /// Whether throughput is stable in the complete windows before `at`.
     fn even(&self, at: usize) -> bool {
         let sum = |from: usize, to: usize| -> f64 {
             self.windows[from..to].iter().map(|n| n.load(Ordering::Relaxed) as f64).sum()
@@ -76,7 +76,7 @@ impl WarmupDetector {
 mod tests {
     use super::*;
 
-    /// In which window throughput is found even, when each of these is that of one.
+    /// The window in which throughput is found stable for these rates per window.
     fn even_in(rates: impl Fn(usize) -> u64) -> usize {
         let warmup_detector = WarmupDetector::of(Duration::from_secs(5)).expect("it is long enough");
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! The repeat of each target's first cell: on a second start of its server where there is one.
+//! The A/A control of each target's first cell: on a second instance of its server if there is one.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Reads of one start of a server are counted, or refused.
+/// Counts or refuses the reads of one instance of a server.
 struct Start {
     reads: Arc<AtomicUsize>,
     refuses: bool,
@@ -67,7 +67,7 @@ fn spec(slice_ns: Option<u64>) -> RunSpec {
     }
 }
 
-/// The repeats of a plan: their targets, and whether each is on a second start.
+/// The A/A controls of a plan: their targets, and whether each uses a second instance.
 fn repeats(cells: &[CellRecord]) -> Vec<(usize, bool)> {
     cells.iter().filter(|cell| cell.aa_control).map(|cell| (cell.target, cell.second_instance)).collect()
 }
@@ -86,7 +86,7 @@ fn first_cell_of_each_target_is_repeated_on_a_second_start_where_there_is_one() 
         let all_measured = trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_)));
         assert!(all_measured, "{trials:?}");
         let reads = |start: &Arc<AtomicUsize>| start.load(Ordering::Relaxed);
-        // Each start is loaded, checked and read as much as the other; the other target does the work of both.
+        // Both instances are loaded, checked and read equally; the other target does the work of both.
         assert!(reads(&second) > 120 && reads(&second).abs_diff(reads(&one)) < 40, "{one:?} {second:?}");
         assert!(reads(&other) > reads(&one) + 100, "{one:?} {other:?}");
     }

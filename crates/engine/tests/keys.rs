@@ -1,4 +1,4 @@
-//! The keys that a run's trials draw: no two trials of one target read the same ones, and all targets read the same.
+//! The keys of a run's trials: no two trials of one target read the same keys, and all targets read the same.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -17,13 +17,13 @@ use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-/// The keys read since the trial began.
+/// The keys read since the trial started.
 type Log = Arc<Mutex<Vec<i64>>>;
 
-/// Reads of each trial, warm-up included.
+/// Reads per trial, including warm-up.
 const READS: usize = 42;
 
-/// Notes the key of each read.
+/// Records the key of each read.
 struct Reads {
     log: Log,
     reads: Vec<usize>,
@@ -52,7 +52,7 @@ impl Interceptor for Reads {
     }
 }
 
-/// A trial's keys, with its round, its target, and whether it was of its target's repeat.
+/// A trial's keys, with its round, its target, and whether it belongs to an A/A control.
 struct Drawn {
     round: u32,
     target: usize,
@@ -99,7 +99,7 @@ fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
             Event::TrialEnds { record } => {
                 let cell = &plan.cells[record.cell].record;
                 let mut keys = std::mem::take(&mut *log.lock().unwrap());
-                // Before the clients' reads there may be those by which the load was checked.
+                // Reads that verify the load may come before the clients' reads.
                 let keys = keys.split_off(keys.len() - READS);
                 trials.push(Drawn {
                     round: record.round,
@@ -118,7 +118,7 @@ fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
     trials
 }
 
-/// How many keys of one trial the other reads too.
+/// The number of keys of one trial that the other reads too.
 fn shared(one: &Drawn, other: &Drawn) -> usize {
     let keys: HashSet<i64> = one.keys.iter().copied().collect();
     other.keys.iter().filter(|key| keys.contains(key)).count()
@@ -131,7 +131,7 @@ fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
     assert!(trials.iter().any(|trial| trial.aa_control), "a cell was repeated");
     for (at, one) in trials.iter().enumerate() {
         for other in trials[..at].iter().filter(|other| other.target == one.target) {
-            // By chance two trials share a key in a tenth of cases.
+            // By chance, one pair of trials in ten shares a key.
             assert!(shared(one, other) <= 3, "{} keys read before", shared(one, other));
         }
     }

@@ -1,5 +1,5 @@
-//! The least loop, as an exercise of the contract: each client asks for the least answer that there is, over and over.
-//! Everything that an experiment of this kind needs is in this file.
+//! A minimal loop, as an example of the interface: each client repeats the smallest request. This file contains
+//! everything that such an experiment needs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct NoopLoop;
 
-/// How many cells were planned.
+/// The number of planned cells.
 static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -135,10 +135,10 @@ fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
     for trial in trials {
         let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
         assert_eq!((measured.clients, measured.completed), (2, 100));
-        // Each answer was compared.
+        // Each reply was compared.
         assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
     }
-    // One that loads and checks, two clients in each trial, and the idle ones of one cell in three rounds.
+    // One session loads and checks; two clients per trial, and the idle connections of one cell in three rounds.
     assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
     assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
 }

@@ -1,4 +1,5 @@
-//! The open loop: what is due is begun when it is due, what waits shows in response times, what is not begun is counted.
+//! The open loop: due transactions start on time, waiting shows in response times, and dropped transactions are
+//! counted.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -18,11 +19,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A server that takes its time: for every answer, or once for all sessions together.
+/// A slow server: a delay for every reply, or one for all sessions.
 #[derive(Clone, Copy, Default)]
 struct Delays {
     each: Duration,
-    /// At which answer the whole server stands still, and for how long.
+    /// The number of the reply at which the whole server stands still, and for how long.
     stall: Option<(u64, Duration)>,
 }
 
@@ -56,7 +57,7 @@ impl Interceptor for Slow {
     }
 }
 
-/// Reads of points for a time, or until so many requests.
+/// Reads points for a time, or until a number of requests.
 fn measure(delays: Delays, clients: u64, load_model: LoadModel, stop: Stop) -> Result<Measurement, Failure> {
     measure_until(delays, clients, load_model, stop, &AtomicBool::new(false))
 }
@@ -71,7 +72,7 @@ fn measure_until(
     measure_of("point-read", delays, clients, load_model, stop, cancel)
 }
 
-/// As [`measure`], of this experiment, on 100 records.
+/// As [`measure`], for this experiment, on 100 records.
 fn measure_of(
     name: &str,
     delays: Delays,
@@ -157,7 +158,7 @@ fn poisson_arrivals_come_at_the_rate_on_average() {
 #[test]
 fn warm_up_keeps_the_rate_of_the_trial() {
     let figures = measure(Delays::default(), 4, open(200.0), for_(1_000)).unwrap();
-    // A tenth of a second of it. As fast as the server answers, it would be thousands.
+    // A tenth of a second. At full speed, there would be thousands.
     assert!((1..=20).contains(&figures.warmup), "{}", figures.warmup);
 }
 
@@ -179,7 +180,7 @@ fn warm_up_leaves_the_measured_phase_its_records() {
 
 #[test]
 fn warm_up_leaves_no_backlog_to_the_measured_phase() {
-    // Ten times what two clients can do, so that most of the warm-up is still waiting when it ends.
+    // Ten times the capacity of two clients, so that most of the warm-up still waits when it ends.
     let delays = Delays { each: Duration::from_millis(20), ..Delays::default() };
     let figures = measure(delays, 2, open(1_000.0), for_(500)).unwrap();
     assert!(figures.warmup <= 12, "{}", figures.warmup);
@@ -197,16 +198,16 @@ fn poisson_arrivals_at_an_idle_server_make_no_backlog() {
 fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
     let stall = Duration::from_millis(400);
     let delays = Delays { stall: Some((300, stall)), ..Delays::default() };
-    // Counted, so that warming up is a few requests and the stall comes after it.
+    // A number of requests, so that warm-up is short and the stall comes after it.
     let stop = Stop { requests: Some(1_000), ..Stop::default() };
     let figures = measure(delays, 4, open(1_000.0), stop).unwrap();
     assert_eq!((figures.offered, figures.dropped), (1_000, 0), "nothing is left out");
     let open = figures.open.as_ref().unwrap();
-    // What was due in the four tenths of a second waited: the first of it nearly all that time.
+    // Transactions due in the four tenths of a second waited, the first ones nearly all that time.
     assert!(open.response.quantile(0.99).unwrap() > 350_000_000);
     assert!(open.response.quantile(0.75).unwrap() > 50_000_000);
     assert!(open.backlog > 300, "{}", open.backlog);
-    // A closed loop's view: but for the few requests that met it, and those that a busy machine held up, nothing happened.
+    // In a closed loop, only the few requests in progress would show the stall.
     assert!(figures.service.quantile(0.9).unwrap() < 50_000_000);
 }
 

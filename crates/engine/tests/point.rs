@@ -1,5 +1,5 @@
-//! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that forgets what it
-//! acknowledged.
+//! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that loses acknowledged
+//! writes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
@@ -16,7 +16,7 @@ use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
-/// Acknowledges changes and does not make them.
+/// Acknowledges changes without making them.
 #[derive(Default)]
 struct Forgetful {
     updates: Vec<usize>,
@@ -59,7 +59,7 @@ impl Interceptor for Forgetful {
     }
 }
 
-/// Two rounds of three clients, prepared once and per request, and the repeat, on a table of so many rows.
+/// Two rounds of three clients, prepared once and per request, with the A/A control, on a table of that many rows.
 fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find(experiment).unwrap();
     let info = experiment.info();
@@ -82,7 +82,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         operations: vec![operation.to_owned()],
         rounds: 2,
         requests: BTreeMap::from([(operation.to_owned(), 300)]),
-        // Not a multiple of what the load sends in one request.
+        // Not a multiple of the rows per load request.
         records: Some(1_234),
         seed: 5,
         ..RunSpec::new(info.name, [url])
@@ -102,7 +102,7 @@ fn every_trial_has_figures_and_every_answer_is_verified() {
     for url in ["null:", "sqlite:"] {
         for experiment in ["point-read", "point-write"] {
             let trials = run(experiment, url, false);
-            // SQLite has no pipelining, and what is prepared per request has none either.
+            // SQLite has no pipelining, and neither have statements prepared per request.
             let cells = if url == "null:" { 6 } else { 4 };
             assert_eq!(
                 trials.len(),
@@ -111,7 +111,7 @@ fn every_trial_has_figures_and_every_answer_is_verified() {
             );
             for trial in trials {
                 let Outcome::Measured(figures) = &trial.outcome else { panic!("{url} {trial:?}") };
-                // Requests that are sent together are made to their end.
+                // Pipelined requests are completed.
                 assert!((300..300 + 3 * 8).contains(&figures.offered), "{}", figures.offered);
                 assert_eq!((figures.completed, figures.failed), (figures.offered, 0));
                 assert_eq!(figures.service.count(), figures.completed);

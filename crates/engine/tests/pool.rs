@@ -1,4 +1,4 @@
-//! A pool of connections through the engine, on `null:`: shared by all clients, and no trap for them when one is lost.
+//! A connection pool on `null:`: all clients share it, and a lost connection does not block them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
@@ -23,13 +23,13 @@ struct Counts {
     prepared: AtomicU64,
     released: AtomicU64,
     requests: AtomicU64,
-    /// The request that ends its connection; 0: none.
+    /// The request that loses its connection; 0: none.
     lost_at: AtomicU64,
     /// … by a panic.
     panics: AtomicBool,
 }
 
-/// Counts connections, and loses one after so many requests.
+/// Counts connections, and loses one after that many requests.
 struct Counted(Arc<Counts>);
 
 impl Counted {
@@ -121,11 +121,11 @@ fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
         assert_eq!((count(&counts.opened), count(&counts.closed)), (connections, connections));
         assert_eq!(count(&counts.prepared), measured.completed + measured.warmup);
         assert_eq!(count(&counts.released), count(&counts.prepared));
-        // On a busy machine there may be a figure of clients that starved beside it.
+        // A busy machine may add a metric of starved clients.
         let wait = measured.metrics.iter().find(|metric| metric.name == WAIT.name);
         let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.metrics));
         if connections == 1 {
-            // Seven others are served before it is one's turn again, on the average of those who wait.
+            // On average of those who wait, seven others are served first.
             assert!(wait.value > 200_000.0, "{wait:?}");
         }
     }

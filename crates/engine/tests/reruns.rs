@@ -1,4 +1,4 @@
-//! Trials during which the machine worked for others are made again, once; further rounds are made where they are wanted.
+//! Disturbed trials are repeated once; more rounds are made on request.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
@@ -11,7 +11,7 @@ use kurabe_engine::runner::{Runner, InterferenceCheck};
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
-/// A run of point reads on `null:` with so many rounds, and so many more after them.
+/// A run of point reads on `null:` with this many rounds, and additional rounds after them.
 fn run(rounds: u32, more: &[u32], interference_check: Option<InterferenceCheck>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
@@ -57,7 +57,7 @@ fn never(_: &Measurement) -> Option<String> {
 fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds() {
     let trials = run(40, &[], Some(always), &[]);
     let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.rerun_reason.is_some()).collect();
-    // The cell and its repeat, forty rounds; all suspect, and a fifth of the time for making them again.
+    // The cell and its A/A control, forty rounds; all disturbed, with a fifth of the time for reruns.
     assert_eq!(trials.len() - again.len(), 80);
     assert!(!again.is_empty() && again.len() <= 40, "{}", again.len());
     for trial in &again {
@@ -96,7 +96,7 @@ fn further_rounds_follow_as_long_as_they_are_wanted() {
     let trials = run(2, &[1, 2], None, &[]);
     let rounds: Vec<u32> = trials.iter().map(|trial| trial.round).collect();
     assert_eq!(rounds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
-    // Resumed in the middle of the rounds that came later: only what is missing is made.
+    // Resumed during the additional rounds: only the missing trials are made.
     let resumed = run(2, &[1, 2], None, &trials[..7]);
     assert_eq!(resumed.iter().map(|trial| trial.round).collect::<Vec<_>>(), [3, 4, 4]);
     assert!(run(2, &[1, 2], None, &trials).is_empty());
