@@ -1,26 +1,28 @@
-//! What was proven of a trial: of the answers that its clients got, and of the writes that the server acknowledged.
+//! How a trial's replies and acknowledged writes were verified.
 
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// What was proven of one trial, or of several together. Warm-up is included. All of it was right: one mismatch fails the trial.
+/// How one trial, or several together, were verified, including warm-up. Everything was correct: one mismatch fails
+/// the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Recorded", from = "Recorded")]
 pub struct Verification {
-    /// Answers that were compared, as they came, with what they must be.
+    /// Replies that were compared with the expected ones.
     pub answers: u64,
     /// Writes that the server acknowledged.
     pub writes: u64,
-    /// Different records that these writes added or changed: fewer than `writes` where a record was changed again.
+    /// Distinct records that these writes added or changed; fewer than `writes` if a record was changed more than
+    /// once.
     pub records: u64,
-    /// Writes whose rows are in the number of rows that the server itself counted after the trial.
+    /// Writes whose rows are included in the server's own row count after the trial.
     pub counted: u64,
-    /// Written records that were read back after the trial, each compared byte for byte with its last version.
+    /// Written records that were read back after the trial and compared byte for byte with their last version.
     pub read_back: u64,
 }
 
 impl Verification {
-    /// The strongest statement that holds for all of it.
+    /// The strongest statement that holds for all of them.
     pub fn how(&self) -> Proof {
         match self {
             Self { writes: 0, answers: 0, .. } => Proof::Nothing,
@@ -44,23 +46,23 @@ impl AddAssign for Verification {
     }
 }
 
-/// How the work of a trial was verified, from the strongest proof of writes to none.
+/// How a trial was verified, from the strongest proof of writes to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// Nothing was written, and answers were compared with what they must be.
+    /// No writes; replies were compared with the expected ones.
     Compared,
     /// The record of each write was read back and compared byte for byte.
     ReadBackAll,
-    /// The last version of each written record was read back and compared; earlier versions were acknowledged only.
+    /// The last version of each written record was read back and compared; earlier versions were only acknowledged.
     ReadBackLast,
     /// The server counted the rows of all writes.
     Counted,
-    /// Some of the written records were read back and compared.
+    /// Some written records were read back and compared.
     Sample,
-    /// The server acknowledged the writes, and nothing else was asked of it.
+    /// The server acknowledged the writes; nothing else was checked.
     Acknowledged,
-    /// Nothing was written, and nothing is known that answers could be compared with.
+    /// No writes, and the expected replies are not known.
     Nothing,
 }
 
@@ -79,7 +81,7 @@ impl Proof {
     }
 }
 
-/// A verification as it stands in files: `how` follows from the numbers.
+/// A verification in files: `how` follows from the numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {

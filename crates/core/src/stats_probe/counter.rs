@@ -1,41 +1,41 @@
-//! What engines count, each counter with its own name and how far it reaches.
+//! Counters of database servers, each with the server's own name and its scope.
 
 use serde::{Deserialize, Serialize};
 
-/// What an engine counts that decides figures.
+/// A server counter that helps explain results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counter {
-    /// Bytes of the log from which a crash is recovered: redo log, write-ahead log, append-only file.
+    /// Bytes written to the recovery log: redo log, write-ahead log, append-only file.
     LogBytes,
-    /// Bytes of a second log, for replication and recovery to a point in time.
+    /// Bytes written to a second log for replication and point-in-time recovery.
     BinlogBytes,
-    /// Bytes of all files together, logs included.
+    /// Bytes written to all files, including logs.
     FileBytes,
-    /// Pages that were asked of the buffer.
+    /// Pages requested from the buffer pool.
     PagesRequested,
-    /// Of these, those that it had not.
+    /// Of these, pages that were not in the buffer pool.
     PagesMissed,
-    /// Rows, documents or entries of indexes that were looked at.
+    /// Rows, documents or index entries that were examined.
     RowsExamined,
-    /// Rows that were given to clients.
+    /// Rows returned to clients.
     RowsReturned,
-    /// Times that a session had to wait for a lock.
+    /// How often a session waited for a lock.
     LockWaits,
-    /// Time that sessions waited for locks, in nanoseconds.
+    /// Total time that sessions waited for locks, in nanoseconds.
     LockNs,
-    /// Temporary tables or files on storage.
+    /// Temporary tables or files on disk.
     Temporary,
-    /// Checkpoints, or whole copies of the data that were written.
+    /// Checkpoints, or complete copies of the data written to disk.
     Checkpoints,
     /// Syncs of the log.
     LogSyncs,
-    /// Values thrown out since memory was full.
+    /// Items evicted because memory was full.
     Evictions,
 }
 
 impl Counter {
-    /// All of them, in the order in which they are shown.
+    /// All counters, in display order.
     pub const ALL: [Self; 13] = [
         Self::LogBytes,
         Self::BinlogBytes,
@@ -52,7 +52,7 @@ impl Counter {
         Self::Evictions,
     ];
 
-    /// What it counts, as sentences say it.
+    /// Its name in sentences.
     pub fn word(self) -> &'static str {
         match self {
             Self::LogBytes => "log bytes",
@@ -72,37 +72,37 @@ impl Counter {
     }
 }
 
-/// How far a counter reaches.
+/// What a counter includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CounterScope {
-    /// The sessions of this trial's clients alone.
+    /// The sessions of this trial's clients.
     Clients,
-    /// All that was done in this database, by anybody.
+    /// All sessions of this database, including other users'.
     Database,
-    /// The whole server: other people's work and its own housekeeping too.
+    /// The whole server, including other users' work and background tasks.
     Server,
-    /// The process that holds client and database.
+    /// The process that contains client and database.
     Process,
 }
 
-/// A counter: as it stands, or what came to it within a trial.
+/// A counter's value, or its increase within a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineCount {
-    /// What it counts.
+    /// The counter.
     pub what: Counter,
-    /// How many.
+    /// Its value.
     pub value: u64,
-    /// Its name in the engine's own words.
+    /// Its name in the server's own terms.
     pub from: String,
-    /// How far it reaches.
+    /// What it includes.
     pub scope: CounterScope,
-    /// Whether it holds the clients' warm-up too: sessions tell some things only when they end.
+    /// Whether it includes warm-up, since sessions report some counters only when they end.
     pub warmup: bool,
 }
 
 impl EngineCount {
-    /// A counter by its name in the engine's own words.
+    /// A counter with its name in the server's own terms.
     pub fn new(what: Counter, value: u64, from: &str, scope: CounterScope) -> Self {
         Self { what, value, from: from.to_owned(), scope, warmup: false }
     }

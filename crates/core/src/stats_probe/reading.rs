@@ -1,23 +1,23 @@
-//! What an engine tells at one moment, and what came of it within a trial.
+//! Snapshots of a server's statistics, and their difference over a trial.
 
 use super::counter::{Counter, CounterScope, EngineCount};
 use super::statement::{MOST, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
-/// What was read at one moment: counters that only ever rise.
+/// A snapshot of cumulative counters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// The counters.
     pub counts: Vec<EngineCount>,
-    /// What is told of each statement.
+    /// The statistics of statements.
     pub statements: Vec<StatementUse>,
-    /// What is not told.
+    /// What is not available.
     pub unavailable: Vec<Unavailable>,
 }
 
 impl Reading {
-    /// Adds a counter, where the engine told it, or why it did not.
+    /// Adds a counter if the server reported it, or otherwise the reason why not.
     pub fn count(&mut self, what: Counter, value: Option<u64>, from: &str, scope: CounterScope, why_not: &str) {
         match value {
             Some(value) => self.counts.push(EngineCount::new(what, value, from, scope)),
@@ -25,20 +25,21 @@ impl Reading {
         }
     }
 
-    /// Adds what is not told, and why.
+    /// Adds something that is not available, with the reason.
     pub fn add_unavailable(&mut self, what: &str, why: impl Into<String>) {
         self.unavailable.push(Unavailable { what: what.to_owned(), why: why.into() });
     }
 
-    /// What the server refuses to tell is not told; any other error is one. `whose` stands before the server's own words.
+    /// Turns an error with a server's code into an [`Unavailable`] entry and returns `None`; other errors are
+    /// returned. `prefix` is put before the server's message.
     ///
     /// # Errors
-    /// Those that have no code of the server's.
-    pub fn reported<T>(&mut self, asked: Result<T>, what: &str, whose: &str) -> Result<Option<T>> {
-        match asked {
+    /// Errors without a server's code.
+    pub fn reported<T>(&mut self, result: Result<T>, what: &str, prefix: &str) -> Result<Option<T>> {
+        match result {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.server_code().is_some() => {
-                self.add_unavailable(what, format!("{whose}{error}"));
+                self.add_unavailable(what, format!("{prefix}{error}"));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -46,40 +47,40 @@ impl Reading {
     }
 }
 
-/// What the engine was asked and did not tell.
+/// Statistics that the server did not report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
-    /// What: one of our words, or the engine's.
+    /// What: one of Kurabe's terms, or the server's.
     pub what: String,
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub why: String,
 }
 
-/// What the engine said of a trial, as it is recorded.
+/// A server's statistics for a trial, as recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineUse {
-    /// What came to its counters.
+    /// The increases of its counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EngineCount>,
-    /// The statements that took the most time, the first first.
+    /// The statements with the longest total time, in descending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementUse>,
-    /// What it was asked and did not tell.
+    /// What the server did not report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<Unavailable>,
-    /// Why its sessions were not looked at, as a clause.
+    /// Why its sessions were not sampled, as a clause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_sampled: Option<String>,
 }
 
 impl EngineUse {
-    /// A trial of which the engine says nothing, for this reason.
+    /// A trial without any statistics, for this reason.
     pub fn silent(why: &str) -> Self {
         let unavailable = vec![Unavailable { what: "anything".to_owned(), why: why.to_owned() }];
         Self { unavailable, not_sampled: Some(why.to_owned()), ..Self::default() }
     }
 
-    /// Adds what came to the counters between two readings.
+    /// Adds the difference between two snapshots.
     pub fn add(&mut self, then: &Reading, now: Reading) {
         for count in now.counts {
             let same = |old: &&EngineCount| old.what == count.what && old.from == count.from;
@@ -118,12 +119,12 @@ impl EngineUse {
         self.unavailable.push(Unavailable { what, why: why.to_owned() });
     }
 
-    /// What came to a counter, where it was told.
+    /// The increase of a counter, if it was reported.
     pub fn of(&self, what: Counter) -> Option<&EngineCount> {
         self.counts.iter().find(|count| count.what == what)
     }
 
-    /// Takes out what tells the engine.
+    /// Removes texts that reveal the engine.
     pub(crate) fn without_names(&mut self) {
         for count in &mut self.counts {
             count.from.clear();

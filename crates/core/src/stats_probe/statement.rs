@@ -1,31 +1,31 @@
-//! What an engine tells of statements, whose values are taken out.
+//! Statistics of statements, without their values.
 
 use serde::{Deserialize, Serialize};
 
-/// The most characters of a statement that are kept.
+/// The maximum number of characters of a statement.
 pub const TEXT: usize = 200;
 
-/// The most statements, and groups of samples, that are kept.
+/// The maximum number of statements, and of groups of session samples.
 pub const MOST: usize = 12;
 
-/// What the engine tells of a statement.
+/// A server's statistics of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementUse {
-    /// Its text without its values, in the engine's own form; at most [`TEXT`] characters.
+    /// Its text without values, in the server's normalised form; at most [`TEXT`] characters.
     pub text: String,
-    /// How often it was executed.
+    /// The number of executions.
     pub calls: u64,
-    /// How long that took the server, all together.
+    /// The total execution time on the server.
     pub time_ns: u64,
-    /// Rows that it looked at.
+    /// Rows examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_examined: Option<u64>,
-    /// Rows that it gave or changed.
+    /// Rows returned or changed.
     pub rows: u64,
 }
 
-/// The beginning of a statement on one line, each value in it as `?`: for a [`SessionSample`](super::SessionSample) or a [`StatementUse`]. Some engines
-/// show a statement with the values that it was executed with, which makes each another one, and are nobody's business.
+/// The first characters of a statement on one line, with each value replaced by `?`. Some servers show a statement
+/// with its values, which would make every execution a different statement and reveal data.
 pub fn shortened(statement: &str) -> String {
     let mut out = String::new();
     let mut letters = statement.chars().peekable();
@@ -35,7 +35,7 @@ pub fn shortened(statement: &str) -> String {
             break;
         }
         if letter == '\'' {
-            // To the quote that ends it; one that is cut off ends nowhere.
+            // Skips to the closing quote. A truncated literal has none.
             while let Some(inside) = letters.next() {
                 match inside {
                     '\'' if letters.peek() != Some(&'\'') => break,

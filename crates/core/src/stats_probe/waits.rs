@@ -1,44 +1,44 @@
-//! What an engine's sessions were doing, in samples.
+//! Wait states of a server's sessions, sampled.
 
 use super::statement::MOST;
 use serde::{Deserialize, Serialize};
 
-/// What a session was doing when it was looked at.
+/// A sample of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSample {
-    /// What that comes to.
+    /// Its wait state, common to all engines.
     pub wait_state: WaitState,
-    /// The session's state, in the engine's words.
+    /// Its state in the server's own terms.
     pub state: String,
-    /// What it waited for, in the engine's words; empty where for nothing.
+    /// The wait event in the server's own terms; empty if it does not wait.
     pub event: String,
-    /// The statement that it was at; empty where at none.
+    /// Its current statement; empty if there is none.
     pub statement: String,
 }
 
-/// What a session was doing, in words that hold for every engine.
+/// The wait state of a session, in terms common to all engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitState {
-    /// At work: on a processor or ready for one, or in a wait that the engine does not name.
+    /// On a processor or runnable, or in a wait that the server does not report.
     Running,
-    /// Waiting for a lock that another session holds: of a row, a table, a name.
+    /// Waiting for a lock of another session: on a row, a table or a name.
     Lock,
-    /// Waiting for the log of changes to be written or synced, its own part or the one it shares with others.
+    /// Waiting for a write or sync of the log, its own or a group commit.
     Log,
     /// Waiting for a file.
     File,
-    /// In another wait that the engine names.
+    /// In another wait that the server reports.
     Other,
-    /// With nothing to do: the client has the move.
+    /// Idle: waiting for the client.
     Idle,
 }
 
 impl WaitState {
-    /// As tables name it.
+    /// Its name in tables.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Running => "at work",
+            Self::Running => "running",
             Self::Lock => "lock",
             Self::Log => "log",
             Self::File => "file",
@@ -48,48 +48,48 @@ impl WaitState {
     }
 }
 
-/// What the engine itself says its clients' sessions were doing, in samples.
+/// Wait states of the clients' sessions, as reported by the server, in samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineWaits {
-    /// Sessions seen at work or waiting in all samples together.
+    /// Running or waiting sessions in all samples.
     pub active: u64,
-    /// Of these, those that waited for a lock that another session held.
+    /// Of these, sessions that waited for a lock.
     pub locks: u64,
-    /// Of these, those that waited for the log to be written or synced.
+    /// Of these, sessions that waited for a write or sync of the log.
     #[serde(default)]
     pub logs: u64,
-    /// How many samples were taken.
+    /// The number of samples.
     #[serde(default)]
     pub samples: u64,
-    /// Clients' sessions seen in all samples together, idle ones too.
+    /// The clients' sessions in all samples, including idle ones.
     #[serde(default)]
     pub sessions: u64,
-    /// What they were doing, what was met most first.
+    /// The groups of equal samples, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<WaitGroup>,
-    /// Time from each question to its answer, all together, in nanoseconds: the most CPU time that asking can have taken,
-    /// client and server together.
+    /// The total time of all queries, in nanoseconds: an upper bound of the CPU time of sampling on client and
+    /// server.
     #[serde(default)]
     pub cost_ns: u64,
 }
 
-/// Sessions that were met doing the same.
+/// Equal session samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitGroup {
-    /// What.
+    /// The wait state.
     pub wait_state: WaitState,
-    /// The state, in the engine's words.
+    /// The state in the server's own terms.
     pub state: String,
-    /// What they waited for, in the engine's words; empty where for nothing.
+    /// The wait event in the server's own terms; empty if there is none.
     pub event: String,
-    /// The statement; empty where at none.
+    /// The statement; empty if there is none.
     pub statement: String,
-    /// How often that was met.
+    /// How often it was sampled.
     pub seen: u64,
 }
 
 impl EngineWaits {
-    /// Adds a sample.
+    /// Adds a sample of all sessions.
     pub fn add(&mut self, samples: Vec<SessionSample>) {
         self.samples += 1;
         for SessionSample { wait_state, state, event, statement } in samples {
@@ -111,13 +111,13 @@ impl EngineWaits {
         }
     }
 
-    /// Puts what was met most first, and leaves the rest to the sums.
+    /// Sorts groups by frequency and drops the rarest. The sums keep them.
     pub fn finish(&mut self) {
         self.groups.sort_by_key(|group| std::cmp::Reverse(group.seen));
         self.groups.truncate(MOST);
     }
 
-    /// Takes out what tells the engine.
+    /// Removes texts that reveal the engine.
     pub(crate) fn without_names(&mut self) {
         let mut plain: Vec<WaitGroup> = Vec::new();
         for group in &self.groups {
