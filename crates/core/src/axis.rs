@@ -100,8 +100,8 @@ impl AxisInfo {
             AxisKind::Decimal { most } => {
                 let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
                 let number = number.ok_or_else(|| {
-                    let why = format!("--{}: '{text}' is no such number", self.name);
-                    Error::usage(why).hint(format!("from 0 to {most}, with two decimals at most: 0.99"))
+                    let why = format!("--{}: '{text}' is not a valid number", self.name);
+                    Error::usage(why).hint(format!("from 0 to {most}, with at most two decimals: 0.99"))
                 })?;
                 let exact = format!("{number:.2}");
                 Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
@@ -138,7 +138,7 @@ impl AxisInfo {
                     || format!("one of: {}", words.join(", ")),
                     |near| format!("did you mean '{near}'?"),
                 );
-                Err(Error::usage(format!("--{}: '{text}' is no value of this axis", self.name)).hint(hint))
+                Err(Error::usage(format!("--{}: '{text}' is not a value of this axis", self.name)).hint(hint))
             }
         }
     }

@@ -28,7 +28,7 @@ pub trait Driver: Send + Sync {
 
     /// Where the server listens. Observers find its processes by that.
     fn endpoint(&self) -> Endpoint {
-        Endpoint::Elsewhere("its driver does not say where it listens".to_owned())
+        Endpoint::Elsewhere("its driver does not report where it listens".to_owned())
     }
 
     /// Makes every later connection acknowledge writes in this durability class, with settings of the session
@@ -42,7 +42,7 @@ pub trait Driver: Send + Sync {
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let hint = "ask the server's owner, or leave --durability out";
+        let hint = "ask the server's administrator, or omit --durability";
         Err(facts.refuse_durability(class, "and no session can change that", hint))
     }
 
@@ -59,7 +59,7 @@ pub trait Driver: Send + Sync {
     /// for [`Driver::connect`]. The trial continues without statistics.
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let _ = options;
-        Err(Error::unsupported("its driver does not ask it"))
+        Err(Error::unsupported("its driver does not read server statistics"))
     }
 
     /// Opens the part of the database that Kurabe may change.
@@ -87,7 +87,7 @@ pub trait Session: Send {
     /// cannot be written that way.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         let _ = operation;
-        Err(Error::unsupported("this client sends values apart from the statement only"))
+        Err(Error::unsupported("this client cannot write values into the statement text"))
     }
 
     /// Executes a prepared operation of this session and replaces the content of `out` by the reply.
@@ -107,7 +107,7 @@ pub trait Session: Send {
     /// valid. The session stays usable as after [`Session::execute`].
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
-        Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+        Err(Error::unsupported("this client does not support pipelining"))
     }
 
     /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a
@@ -131,7 +131,7 @@ pub trait Session: Send {
     /// error.
     fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
         let _ = collection;
-        Err(Error::unsupported("this is no cache that counts what it is asked"))
+        Err(Error::unsupported("this target has no cache counters"))
     }
 
     /// Frees a prepared operation, on the server too.

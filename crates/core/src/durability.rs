@@ -44,7 +44,7 @@ impl DurabilityClass {
                 || format!("there are: {}", names.join(", ")),
                 |near| format!("did you mean '{near}'?"),
             );
-            Error::usage(format!("'{name}' is no durability class")).hint(hint)
+            Error::usage(format!("'{name}' is not a durability class")).hint(hint)
         })
     }
 

@@ -236,7 +236,7 @@ impl Default for DatasetState {
 }
 
 fn other_state() -> Error {
-    Error::new(ErrorKind::Internal, "the state of a dataset is of another experiment")
+    Error::new(ErrorKind::Internal, "the state of the dataset belongs to another experiment")
 }
 
 /// The client that a transaction belongs to.
@@ -286,7 +286,7 @@ impl ClientSummary {
     /// [`Internal`](ErrorKind::Internal) if it recorded nothing of that type.
     pub fn notes<T: Any>(&self) -> Result<&T> {
         let notes = self.notes.as_ref().and_then(|notes| notes.downcast_ref());
-        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without its notes"))
+        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without recording its results"))
     }
 }
 

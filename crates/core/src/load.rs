@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// The axis of the rate, which every experiment has beside its own. Without a rate the loop is closed.
 pub const RATE: AxisInfo = AxisInfo {
     name: "rate",
-    help: "transactions that are due per second, whether or not earlier ones have ended (open loop)",
+    help: "transactions due per second, whether or not earlier ones have ended (open loop)",
     kind: AxisKind::CountOr {
         least: 1,
         most: 10_000_000,
-        words: &[("max", "the highest rate whose p99 of response times stays under --slo")],
+        words: &[("max", "the highest rate with a p99 response time under --slo")],
     },
     default: &[],
 };

@@ -138,7 +138,7 @@ pub const HIGHEST_RATE: Metric = Metric::new(
     "highest rate",
     Unit::PerSecond,
     Better::Higher,
-    "the highest rate whose response p99 keeps the objective",
+    "the highest rate with a response p99 within the objective",
 )
 .primary();
 /// Service times.
@@ -165,28 +165,28 @@ pub const STARVED: Metric = Metric::new(
      completed by then",
 );
 /// Time until a new connection is ready.
-pub const CONNECT: Metric = time("connect", "until a new connection was ready");
+pub const CONNECT: Metric = time("connect", "time until a new connection was ready");
 /// The part of [`CONNECT`] for reaching the server.
 pub const REACH: Metric =
-    time("reach", "of that, to reach the server: its name looked up, and TCP's handshake or the Unix socket");
+    time("reach", "of that, reaching the server: name lookup, and TCP handshake or Unix socket");
 /// The part of [`CONNECT`] for encryption.
-pub const TLS: Metric = time("TLS", "of that, to agree on encryption");
+pub const TLS: Metric = time("TLS", "of that, negotiating encryption");
 /// The part of [`CONNECT`] for authentication.
-pub const AUTHENTICATE: Metric = time("auth", "of that, to prove who we are");
+pub const AUTHENTICATE: Metric = time("auth", "of that, authentication");
 /// The part of [`CONNECT`] for the server's own set-up.
 pub const SET_UP: Metric = time(
     "set-up",
-    "of that, what the server took to have a session: a thread on MySQL and MariaDB, a process on PostgreSQL; connections \
-     are split into parts where the client is Kurabe's own",
+    "of that, the server's set-up of the session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
+     measured by native clients only",
 );
-/// The time to close a connection.
-pub const CLOSE: Metric = time("close", "to close a connection");
+/// The time time to close a connection.
+pub const CLOSE: Metric = time("close", "time to close a connection");
 /// Time until the pool provides a connection.
-pub const WAIT: Metric = time("wait", "until the pool had a connection to give");
+pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
 /// Bytes that a job moved.
 pub const BYTES: Metric =
-    Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes that were moved in a trial");
+    Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
 
 /// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
@@ -205,8 +205,8 @@ pub static COMMON: &[Metric] = &[
     BYTES,
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),
-    time("application 2 CPU", "that of the second"),
-    time("database CPU", "CPU time of the database behind for each request"),
+    time("application 2 CPU", "CPU time of the second application for each request of all"),
+    time("database CPU", "CPU time of the database behind the application for each request"),
 ];
 
 /// The CPU time of each tier behind the client per request, if there are several tiers. Metrics are named after the
@@ -227,22 +227,22 @@ pub const MEMORY: Metric = Metric::new(
     "memory",
     Unit::Bytes,
     Better::Lower,
-    "resident memory of the server's processes with all connections open, a page that several share divided among them \
-     (PSS); of the client's own where the database is in it; without pages of files, such as programs and libraries, and \
-     what the kernel holds for sockets and page tables",
+    "resident memory of the server's processes with all connections open, shared pages divided among them \
+     (PSS); of the client's own where the database is in it; without pages of files, such as programs and \
+     libraries, and what the kernel holds for sockets and page tables",
 );
 /// The increase of the memory since just before the connections were opened.
 pub const MEMORY_ADDED: Metric = Metric::new(
     "added",
     Unit::Bytes,
     Better::Lower,
-    "by how much memory was more than just before they were opened",
+    "increase of memory since just before the connections were opened",
 );
 /// [`MEMORY_ADDED`] per connection.
 pub const MEMORY_EACH: Metric = Metric::new("each", Unit::Bytes, Better::Lower, "added for each connection");
 /// The private part of [`MEMORY_EACH`].
 pub const PRIVATE_EACH: Metric =
-    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, what no other process has");
+    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, private memory");
 /// The server's processes with all connections open.
 pub const PROCESSES: Metric =
     Metric::new("processes", Unit::Count, Better::Neither, "of the server, with all connections open");
@@ -251,14 +251,15 @@ pub const PROCESSES_ADDED: Metric = Metric::new(
     "processes added",
     Unit::Count,
     Better::Neither,
-    "how many of them came with the connections",
+    "increase since before the connections were opened",
 );
 /// The server's threads with all connections open.
 pub const THREADS: Metric =
     Metric::new("threads", Unit::Count, Better::Neither, "of the server, with all connections open");
 /// The increase of their number since before the connections were opened.
 pub const THREADS_ADDED: Metric =
-    Metric::new("threads added", Unit::Count, Better::Neither, "how many of them came with the connections");
+    Metric::new("threads added", Unit::Count, Better::Neither, "increase since before the connections were \
+                                                                opened");
 
 #[cfg(test)]
 mod tests {

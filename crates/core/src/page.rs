@@ -53,7 +53,7 @@ pub trait Page: Transaction {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such record.
     fn set_key(&mut self, key: u64) -> Result<()> {
         let _ = key;
-        Err(Error::usage("this page chooses its record itself"))
+        Err(Error::usage("this page does not take a record number"))
     }
 
     /// Appends the body of the reply: what the last `run` read or wrote, in the format of `docs/app.openapi.yaml`.

@@ -89,7 +89,7 @@ impl PlannedCell {
     pub fn workload(&self) -> Result<Arc<dyn Workload>> {
         match &self.work {
             Work::Loop(make) => Ok(make()),
-            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is no loop")),
+            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
     }
 

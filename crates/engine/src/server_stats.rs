@@ -135,7 +135,7 @@ impl ServerStats {
             Err(error) => {
                 // After a failure, what the server would report to the next query is not known either.
                 self.probe = None;
-                self.reported.unavailable.push(Unavailable { what: "anything more".to_owned(), why: clause(&error) });
+                self.reported.unavailable.push(Unavailable { what: "later statistics".to_owned(), why: clause(&error) });
                 Reading::default()
             }
         }

@@ -153,7 +153,7 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
     let (_, table) = text.split_once("Reads, more closely: means per request").unwrap();
     let legend = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        legend.contains("connect: until a new connection was ready; close: to close a connection."),
+        legend.contains("connect: time until a new connection was ready; close: time to close a connection."),
         "{table}"
     );
     let lines: Vec<&str> = table.lines().filter(|line| line.contains("per-request  ")).take(2).collect();

@@ -76,7 +76,7 @@ pub struct EngineUse {
 impl EngineUse {
     /// A trial without any statistics, for this reason.
     pub fn silent(why: &str) -> Self {
-        let unavailable = vec![Unavailable { what: "anything".to_owned(), why: why.to_owned() }];
+        let unavailable = vec![Unavailable { what: "all statistics".to_owned(), why: why.to_owned() }];
         Self { unavailable, not_sampled: Some(why.to_owned()), ..Self::default() }
     }
 

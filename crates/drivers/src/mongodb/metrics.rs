@@ -28,7 +28,7 @@ impl StatsProbe for MongoStatsProbe {
             return Ok(reading);
         }
         let asked = self.0.administer(rawdoc! { "serverStatus": 1 });
-        if let Some(status) = reading.reported(asked, "anything", "serverStatus may not be asked: ")? {
+        if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
             counts(&status, &mut reading);
         }
         Ok(reading)

@@ -60,7 +60,7 @@ impl OracleStatsProbe {
         let names = listed(COUNTERS.iter().map(|(_, name)| name));
         let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({names})");
         let whose = "this user may not read V$SYSSTAT: ";
-        if let Some(found) = reading.reported(self.link.rows(&sql), "anything", whose)? {
+        if let Some(found) = reading.reported(self.link.rows(&sql), "all statistics", whose)? {
             let found = Reported::of(found);
             for (what, name) in COUNTERS {
                 let missing = "this version has no such statistic";

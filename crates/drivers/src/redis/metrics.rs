@@ -18,7 +18,7 @@ impl StatsProbe for RedisStatsProbe {
             return Ok(reading);
         }
         let asked = self.0.ask_text(&["INFO"]);
-        if let Some(node) = reading.reported(asked, "anything", "INFO may not be read: ")? {
+        if let Some(node) = reading.reported(asked, "all statistics", "INFO may not be read: ")? {
             counts(&lines(&node), &mut reading);
         }
         Ok(reading)

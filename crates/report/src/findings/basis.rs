@@ -125,7 +125,7 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
     }
     let finding = |(target, why, what): (&str, &str, Vec<String>)| {
         // Nothing more need be said where nothing is reported at all.
-        let what = if what.iter().any(|one| one == "anything") { vec!["anything".to_owned()] } else { what };
+        let what = if what.iter().any(|one| one == "all statistics") { vec!["all statistics".to_owned()] } else { what };
         Finding::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
     };
     all.into_iter().map(finding).collect()
