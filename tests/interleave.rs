@@ -36,7 +36,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             said.contains(
-                "the first of separate trials, which are observed, the others interleaved in slices of 5 ms"
+                "the first with separate, observed trials, the others interleaved in slices of 5 ms"
             ),
             "{answer:?}"
         );

@@ -94,9 +94,9 @@ fn stopped_run_with_restarts_goes_on_in_its_blocks() {
     // Interleaved: the first round is observed and counts for no speed.
     assert_eq!(report["verdicts"][0]["rounds"], 9, "{report:#}");
     let said = resumed.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("in 3 blocks between which throwaway servers were restarted"), "{said}");
+    assert!(said.contains("in 3 blocks with restarts of throwaway servers in between"), "{said}");
     // Both have a second start: a server another process, a temporary database another file.
-    assert!(said.contains("Redis on a second start") && said.contains("SQLite on a second start"), "{said}");
+    assert!(said.contains("Redis on a second instance") && said.contains("SQLite on a second instance"), "{said}");
 }
 
 #[test]

@@ -262,7 +262,7 @@ fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statemen
         }
         assert_eq!(found.bottleneck, Bottleneck::Locks, "{engine}: {found:?}");
         assert!(
-            found.evidence.contains("the engine reports") && found.evidence.contains("UPDATE"),
+            found.evidence.contains("the server reports") && found.evidence.contains("UPDATE"),
             "{found:?}"
         );
     }

@@ -104,7 +104,7 @@ fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused()
     assert!(!answer.out.to_lowercase().contains("sqlite"), "{answer:?}");
     for (args, part) in [
         (&["report", "--leave-out", "sqlit"][..], "did you mean 'sqlite'?"),
-        (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "no target of"),
+        (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "would have no targets left"),
         (&["compare", "last", "last", "--leave-out", "oracle"], "there are: null, sqlite"),
         (&["report", "--anonymise", "--published"], "cannot be used with"),
     ] {

@@ -75,7 +75,7 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
             );
             let md = place.run(&["report", "--format", "md"]).out;
             assert!(
-                md.contains("## Requests, more closely")
+                md.contains("## Requests, more metrics")
                     && md.contains(&format!("in front of it is {engine}")),
                 "{md}"
             );

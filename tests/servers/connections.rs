@@ -92,7 +92,7 @@ fn every_engine_is_read_by_new_connections_and_by_a_pool() {
         let answer = place.run(&[&["run", "connect", engine, "--clients", "1,4"], &BRIEF[..]].concat());
         assert_all_verified(&place, &answer);
         let text = place.run(&["report", "--format", "md"]).out;
-        assert!(text.contains("## Reads, more closely") && text.contains("| wait |"), "{text}");
+        assert!(text.contains("## Reads, more metrics") && text.contains("| wait |"), "{text}");
     }
 }
 

@@ -173,7 +173,7 @@ pub struct RunHeader {
     pub overhead: Vec<OverheadRecord>,
     /// Warnings before the first trial, about the machine and the servers.
     #[serde(default)]
-    pub cautions: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The client's machine.

@@ -7,7 +7,7 @@
 //! other renderings show the median of the rounds with its interval: it stands beside, in a line that ab does not have.
 
 use crate::finding::Section;
-use crate::summary::{CellFigures, Rate, Status, Summary, Totals};
+use crate::summary::{CellResult, Rate, Status, Summary, Totals};
 use kurabe_core::target::TargetUrl;
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
+fn block(summary: &Summary, cell: &CellResult, text: &mut String) {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
     };
@@ -57,7 +57,7 @@ fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
     match (&cell.totals, cell.status) {
         (Some(totals), Status::Ok) => figures(totals, cell.ops_per_second, text),
         _ => {
-            let _ = writeln!(text, "No figures: {}", cell.reason.as_deref().unwrap_or("not measured"));
+            let _ = writeln!(text, "No results: {}", cell.reason.as_deref().unwrap_or("not measured"));
         }
     }
 }

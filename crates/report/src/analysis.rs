@@ -1,7 +1,7 @@
 //! From a recorded run to all that a report says of it.
 
 use crate::comparison::compare;
-use crate::figures::figures;
+use crate::results::figures;
 use crate::findings::{self, Context};
 use crate::labels::Labels;
 use crate::metrics;

@@ -53,7 +53,7 @@ impl Anonymiser {
         let header = &mut hidden.header;
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
-        header.cautions.clear();
+        header.warnings.clear();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
@@ -62,7 +62,7 @@ impl Anonymiser {
         }
         for cell in &mut header.cells {
             if let Some(reason) = &mut cell.unavailable {
-                "this target cannot do it".clone_into(reason);
+                "this target does not support it".clone_into(reason);
             }
         }
         for trial in &mut hidden.trials {
@@ -127,23 +127,23 @@ fn letters(position: usize) -> String {
 /// Why a trial failed, in labels that hold for any engine.
 fn neutral(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::Usage => "what was asked for made no sense to it",
+        ErrorKind::Usage => "the request was invalid",
         ErrorKind::Unreachable => "the server could not be reached",
         ErrorKind::Denied => "the server refused the user",
-        ErrorKind::NotFound => "something that is needed did not exist",
-        ErrorKind::NotPermitted => "the user was not permitted to do what is needed",
-        ErrorKind::NotOurs => "something of somebody else's was in the way",
+        ErrorKind::NotFound => "a required object did not exist",
+        ErrorKind::NotPermitted => "the user lacked a required permission",
+        ErrorKind::NotOurs => "a foreign object had the same name",
         ErrorKind::InUse => "another run was using it",
-        ErrorKind::Limit => "a limit stood in the way",
-        ErrorKind::Unsupported => "this target cannot do it",
+        ErrorKind::Limit => "a limit was reached",
+        ErrorKind::Unsupported => "this target does not support it",
         ErrorKind::Server => "the server answered with an error",
-        ErrorKind::ConnectionLost => "the connection ended in the middle",
-        ErrorKind::Timeout => "there was no answer in time",
-        ErrorKind::Mismatch => "an answer was not what it had to be",
-        ErrorKind::Protocol => "what came over the wire was not the protocol",
+        ErrorKind::ConnectionLost => "the connection was lost",
+        ErrorKind::Timeout => "there was no reply in time",
+        ErrorKind::Mismatch => "a reply was wrong",
+        ErrorKind::Protocol => "the reply violated the protocol",
         ErrorKind::Damaged => "a file was damaged",
         ErrorKind::Interrupted => "it was interrupted",
-        ErrorKind::Environment => "the machine could not do its part",
+        ErrorKind::Environment => "the machine lacked a resource",
         ErrorKind::Internal => "a defect of the tool",
     }
 }

@@ -11,7 +11,7 @@ use crate::labels::Labels;
 use crate::metrics::{Rounds, samples};
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
@@ -33,8 +33,8 @@ pub(crate) struct Paired {
 }
 
 /// Pairs what two cells of a run have of a metric.
-pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo, spec: &RunSpec) -> Paired {
-    let rounds = |cell: &CellFigures| cell.metric(&metric.name).map(|found| found.by_round.clone());
+pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
+    let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
     let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
     let of = |one: &Rounds, other: &Rounds| {
@@ -47,15 +47,15 @@ pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo, spec
 /// Which sides of two servers' figures are not exact: why the pair may not be compared, whatever the rounds show.
 /// `sides` are as the comparison names them. A value of an axis is compared as an application meets it, whose client is a
 /// part of what was measured; two servers are compared as servers, of which a full client says only the least.
-pub(crate) fn not_comparable(cells: [&CellFigures; 2], sides: [&str; 2]) -> Option<Why> {
-    let these = |holds: fn(&CellFigures) -> bool| -> Option<Vec<String>> {
+pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: [&str; 2]) -> Option<Why> {
+    let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<String>> {
         let found = cells.iter().zip(sides).filter(|(cell, _)| holds(cell));
         let found: Vec<String> = found.map(|(_, side)| side.to_owned()).collect();
         (!found.is_empty()).then_some(found)
     };
-    these(CellFigures::is_overloaded)
+    these(CellResult::is_overloaded)
         .map(|sides| Why::Overloaded { sides })
-        .or_else(|| these(CellFigures::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
+        .or_else(|| these(CellResult::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
 }
 
 /// What remains of a result where a client was full: a side whose figure is a lower bound may win, and by at least the
@@ -63,14 +63,14 @@ pub(crate) fn not_comparable(cells: [&CellFigures; 2], sides: [&str; 2]) -> Opti
 pub(crate) fn bounded(
     metric: &MetricInfo,
     result: VerdictResult,
-    cells: [&CellFigures; 2],
+    cells: [&CellResult; 2],
     sides: [&str; 2],
 ) -> (VerdictResult, Option<Why>, bool) {
     // What is neither a rate nor a time does not depend on how full the client was.
     if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
         return (result, None, false);
     }
-    let full = cells.map(CellFigures::is_lower_bound);
+    let full = cells.map(CellResult::is_lower_bound);
     let (holds, least) = match result {
         VerdictResult::Better => (!full[1], full[0]),
         VerdictResult::Worse => (!full[0], full[1]),
@@ -85,8 +85,8 @@ pub(crate) fn bounded(
 
 /// Whether the interval allows that one side wins whose figure is a lower bound, and the other's is none: a result that
 /// [`bounded`] leaves as it is.
-fn may_win(ratio: &PairedRatio, cells: [&CellFigures; 2]) -> bool {
-    match cells.map(CellFigures::is_lower_bound) {
+fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
+    match cells.map(CellResult::is_lower_bound) {
         [true, false] => ratio.high().is_none_or(|high| high > 1.0),
         [false, true] => ratio.low().is_none_or(|low| low < 1.0),
         _ => false,
@@ -106,13 +106,13 @@ pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> Verdict
 /// All comparisons of a run, those of primary metrics first; and how many of these and of the others have figures.
 pub(crate) fn compare(
     labels: &Labels,
-    cells: &[CellFigures],
+    cells: &[CellResult],
     noise: &Noise,
     rule: &Rule,
     spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.aa_control);
-    let index: BTreeMap<(usize, &Cell, &str), &CellFigures> =
+    let index: BTreeMap<(usize, &Cell, &str), &CellResult> =
         originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
@@ -136,7 +136,7 @@ pub(crate) fn compare(
         }
     }
     found.sort_by_key(|(metric, ..)| !metric.primary);
-    let comparable = |metric: &MetricInfo, sides: &[Option<&CellFigures>; 2]| match sides.map(ok) {
+    let comparable = |metric: &MetricInfo, sides: &[Option<&CellResult>; 2]| match sides.map(ok) {
         [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
         _ => false,
     };
@@ -154,12 +154,12 @@ pub(crate) fn compare(
 }
 
 /// Whether a pair is compared by a metric: always by what its loop is compared by; by others where both sides have them.
-fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellFigures>; 2]) -> bool {
+fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellResult>; 2]) -> bool {
     if metric.is_speed() {
         return metric.name == speed(Load::of(&pair.a.1)).name;
     }
     let once = metric.source == Source::Trial || pair.is_first;
-    let has = |side: Option<&CellFigures>| ok(side).is_some_and(|cell| cell.metric(&metric.name).is_some());
+    let has = |side: Option<&CellResult>| ok(side).is_some_and(|cell| cell.metric(&metric.name).is_some());
     metric.better != Better::Neither && once && sides.into_iter().all(has)
 }
 
@@ -228,7 +228,7 @@ fn plan(labels: &Labels) -> Vec<Planned> {
 fn judge_pair(
     labels: &Labels,
     (metric, planned): (&MetricInfo, Planned),
-    cells: [Option<&CellFigures>; 2],
+    cells: [Option<&CellResult>; 2],
     (noise, rule, spec): (&Noise, &Rule, &RunSpec),
     once: &IntervalSettings,
 ) -> Verdict {
@@ -249,7 +249,7 @@ fn judge_pair(
     };
     let noise_floor = noise.floor(&targets, &planned.operation, metric);
     let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
-    let limit = |cell: &CellFigures| {
+    let limit = |cell: &CellResult| {
         let found = cell.attribution.as_ref()?;
         Some(Limit { bottleneck: found.bottleneck, confidence: found.confidence })
     };
@@ -312,12 +312,12 @@ fn judge_pair(
     verdict
 }
 
-fn ok(cell: Option<&CellFigures>) -> Option<&CellFigures> {
+fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
     cell.filter(|cell| cell.status == Status::Ok)
 }
 
 /// Why a side has no figures; `None` where it has.
-pub(crate) fn why_no_figures(side: &str, cell: Option<&CellFigures>) -> Option<Why> {
+pub(crate) fn why_no_figures(side: &str, cell: Option<&CellResult>) -> Option<Why> {
     let side = side.to_owned();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };
     let reason = cell.reason.clone().unwrap_or_default();

@@ -4,13 +4,13 @@
 //! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is all rounds together, as `--format ab` prints it.
 
 use crate::attribution::Attribution;
-use crate::summary::{CellFigures, EngineFigure, MetricFigures, MetricInfo, Summary};
+use crate::summary::{CellResult, CounterResult, MetricResult, MetricInfo, Summary};
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
 use kurabe_core::stats_probe::Counter;
 
 /// A column: its name, and what stands in it.
-type Column = (&'static str, fn(&Summary, &CellFigures) -> String);
+type Column = (&'static str, fn(&Summary, &CellResult) -> String);
 
 /// The columns behind the axes.
 const COLUMNS: &[Column] = &[
@@ -82,7 +82,7 @@ pub fn render(summary: &Summary) -> String {
         let columns = COLUMNS.iter().map(|(_, show)| show(summary, cell));
         let metrics = metrics.iter().flat_map(|metric| {
             let exact = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-            let found = cell.metric(&metric.name).map(MetricFigures::interval);
+            let found = cell.metric(&metric.name).map(MetricResult::interval);
             found.map_or_else(Default::default, |found| [Some(found.value), found.low, found.high].map(exact))
         });
         lines.push(place.into_iter().chain(values).chain(columns).chain(metrics).collect());
@@ -114,11 +114,11 @@ fn whole(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn attributed(cell: &CellFigures, show: fn(&Attribution) -> String) -> String {
+fn attributed(cell: &CellResult, show: fn(&Attribution) -> String) -> String {
     cell.attribution.as_ref().map_or_else(String::new, show)
 }
 
-fn counter(cell: &CellFigures, what: Counter) -> Option<&EngineFigure> {
+fn counter(cell: &CellResult, what: Counter) -> Option<&CounterResult> {
     cell.counters.iter().find(|counter| counter.what == what)
 }
 
@@ -134,7 +134,7 @@ fn unit_name(unit: Unit) -> &'static str {
 
 /// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop
 /// programs that read the file, and rows are copied without their neighbours.
-fn publishing(summary: &Summary, cell: &CellFigures) -> String {
+fn publishing(summary: &Summary, cell: &CellResult) -> String {
     let clause = summary.targets.get(cell.target_index).and_then(|target| target.publishing.as_ref());
     clause.map_or_else(String::new, |clause| {
         format!("restricted: {} ({}; {})", clause.says, clause.name, clause.source)

@@ -2,7 +2,7 @@
 
 use crate::format::{figure, micros, percent, short_figure};
 use crate::labels::OperationLabels;
-use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
+use crate::summary::{CellResult, CounterResult, SessionShare, Status, Summary};
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
@@ -18,7 +18,7 @@ const ROWS: usize = 4;
 const WORTH: f64 = 0.1;
 
 /// What came to the engine's counters over the rounds, where every round tells it.
-pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigure> {
+pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
     let told = |what: &Counter| {
         let (mut total, mut operations, mut first) = (0, 0, None);
         for measurement in measured.values() {
@@ -30,7 +30,7 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigur
         let first = first?;
         let per_operation = total as f64 / (operations as f64).max(1.0);
         let (from, scope) = (first.from.clone(), first.scope);
-        Some(EngineFigure { what: *what, total, per_operation, from, scope })
+        Some(CounterResult { what: *what, total, per_operation, from, scope })
     };
     Counter::ALL.iter().filter_map(told).collect()
 }
@@ -70,10 +70,10 @@ pub(crate) struct Titled {
 pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     let mut all = Vec::new();
     for operation in &summary.labels.operations {
-        let measured = |cell: &&CellFigures| {
+        let measured = |cell: &&CellResult| {
             cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
         };
-        let cells: Vec<&CellFigures> = summary.cells.iter().filter(measured).collect();
+        let cells: Vec<&CellResult> = summary.cells.iter().filter(measured).collect();
         all.extend(counters(summary, operation, &cells));
         let waits = |wait_state: WaitState| !matches!(wait_state, WaitState::Idle | WaitState::Running);
         let worth = cells.iter().any(|cell| {
@@ -98,11 +98,11 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     all
 }
 
-type Show = dyn Fn(&CellFigures) -> Option<String>;
+type Show = dyn Fn(&CellResult) -> Option<String>;
 
 /// Counters: only columns in which something stands.
-fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let of = |cell: &CellFigures, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
+fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let of = |cell: &CellResult, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
     let bytes = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
     };
@@ -113,7 +113,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
         Box::new(move |cell| of(cell, what).map(|one| units::count(one.total)))
     };
     let ratio = |a: Counter, b: Counter| {
-        move |cell: &CellFigures| {
+        move |cell: &CellResult| {
             let (a, b) = (of(cell, a)?.total, of(cell, b)?.total);
             (b > 0).then(|| a as f64 / b as f64)
         }
@@ -144,7 +144,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
         .into_iter()
         .filter(|(_, _, show)| cells.iter().any(|cell| show(cell).is_some_and(tells)))
         .collect();
-    let rows: Vec<&CellFigures> =
+    let rows: Vec<&CellResult> =
         cells.iter().copied().filter(|cell| shown.iter().any(|(_, _, show)| show(cell).is_some())).collect();
     if shown.is_empty() {
         return None;
@@ -155,16 +155,16 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
     }
     Some(Titled {
         title: format!("Reported by the server on {}", operation.plural),
-        legend: "Its own counters, mostly of the whole server: other people's work and its housekeeping are among them. log: the log \
-                 from which a crash is recovered; binlog: the one for replication; files: all that was written, where the database \
-                 works within the client."
+        legend: "The server's own counters, mostly of the whole server, including other users and \
+                 background tasks. log: recovery log; binlog: replication log; files: all bytes written, \
+                 for an embedded database."
             .to_owned(),
         table,
     })
 }
 
-fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let rows: Vec<(&CellFigures, &SessionShare)> = cells
+fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let rows: Vec<(&CellResult, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {
             let worth = cell.sessions.iter().filter(|session| session.share >= LEAST);
@@ -183,7 +183,7 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
     table.add("waiting for", false, 0, session(&|s| or_dash(&s.event)));
     table.add("state", false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
-        let mean = |cell: &CellFigures| {
+        let mean = |cell: &CellResult| {
             let used: Vec<f64> = cell
                 .observed
                 .iter()
@@ -204,15 +204,15 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
     );
     Some(Titled {
         title: format!("Session samples during {}", operation.plural),
-        legend: "The clients' sessions as the engine reports them, sampled some ten times a second; and the CPU time that server and \
-                 client used."
+        legend: "The clients' sessions as reported by the server, sampled about ten times a second, and the \
+                 CPU time of server and client."
             .to_owned(),
         table,
     })
 }
 
-fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let all: Vec<(&CellFigures, StatementUse)> = cells
+fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let all: Vec<(&CellResult, StatementUse)> = cells
         .iter()
         .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
         .collect();
@@ -233,7 +233,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigu
     Some(Titled {
         title: format!("Statements of {}", operation.plural),
         legend:
-            "What the server counts of each statement in this database, those that took it the most time."
+            "The server's statistics of the statements in this database with the most time."
                 .to_owned(),
         table,
     })
@@ -258,7 +258,7 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
 }
 
 /// A table that says which cell each row is of.
-fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Table {
+fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Table {
     let mut table = Table::new(operation.name.clone());
     table.place(summary, cells);
     table

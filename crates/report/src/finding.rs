@@ -33,7 +33,7 @@ pub enum Section {
     /// What limited each cell.
     Bottleneck,
     /// What a reader must know before relying on a figure.
-    Caution,
+    Warning,
     /// What a server does not report of itself.
     NotReported,
     /// What the figures rest on: noise floor, verification, durability, overhead.
@@ -239,7 +239,7 @@ pub struct NoiseFloor {
     pub metric: String,
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
-    /// Whether the cell was measured again on a second start of its server; if not, on the same server.
+    /// Whether the cell was measured again on a second instance of its server; if not, on the same server.
     pub second_instance: bool,
 }
 
@@ -318,7 +318,7 @@ pub enum Finding {
     /// The run's ratio beside one that others published.
     Published { claim: String, here: Vec<PublishedHere>, ratio: Span, reproduced: bool, otherwise: String },
     /// No cell has figures.
-    NoFigures,
+    NoResults,
     /// The next planned analysis is after so many rounds; before it nothing is compared.
     NotAnalysed { next: u32 },
     /// A run that is not complete is not compared with another.
@@ -341,11 +341,11 @@ pub enum Finding {
     /// Other work used the machine during trials: these cells of those that were observed, and what was seen in one of them.
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
     /// What was found before the first trial that may make figures wrong.
-    FoundBefore { caution: String },
+    Preflight { warning: String },
     /// Planned trials are missing.
     Incomplete { made: u64, planned: u64 },
     /// Disturbed trials were made again.
-    Repeated { trials: u64, reason: String },
+    Rerun { trials: u64, reason: String },
     /// Cells have no figures, since a trial failed.
     Failed { cells: u64 },
     /// The run was resumed, and these trials on were made with something else.

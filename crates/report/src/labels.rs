@@ -2,7 +2,7 @@
 
 use crate::finding::Scope;
 use crate::format::{list, plural};
-use crate::summary::{CellFigures, MetricInfo};
+use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
@@ -210,7 +210,7 @@ impl Labels {
     }
 
     /// The scope of a cell and those that differ from it in one axis only.
-    pub fn scope_of(&self, cell: &CellFigures, but: &str) -> Scope {
+    pub fn scope_of(&self, cell: &CellResult, but: &str) -> Scope {
         let axes = self.axes.iter().filter(|axis| axis.varies() && axis.name != but);
         let axes = axes.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
         let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);

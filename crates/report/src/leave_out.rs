@@ -29,7 +29,7 @@ pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
         .filter(|(_, kept)| !**kept)
         .map(|(t, _)| format!("{}:", t.name))
         .collect();
-    header.cautions.retain(|caution| !gone.iter().any(|name| caution.starts_with(name.as_str())));
+    header.warnings.retain(|warning| !gone.iter().any(|name| warning.starts_with(name.as_str())));
     for resumption in &mut less.resumptions {
         resumption.targets = chosen(&resumption.targets, keep);
     }

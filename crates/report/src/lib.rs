@@ -18,7 +18,7 @@ mod anonymise;
 pub mod attribution;
 mod comparison;
 mod engine;
-mod figures;
+mod results;
 pub mod finding;
 mod findings;
 mod format;

@@ -39,7 +39,8 @@ pub fn render(summary: &Summary) -> String {
     section(&mut text, "Bottlenecks", &summary.sentences(Section::Bottleneck));
     let lacking = lacking(summary);
     if !lacking.is_empty() {
-        text += "## Without figures\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- | --- |\n";
+        text += "## No results\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- \
+                 | --- |\n";
         for entry in lacking {
             let cells =
                 [&entry.target, &entry.place, &list(&entry.operations), entry.status_word(), &entry.reason];
@@ -48,7 +49,7 @@ pub fn render(summary: &Summary) -> String {
         text.push('\n');
     }
     section(&mut text, "In detail", &summary.sentences(Section::Detail));
-    section(&mut text, "Cautions", &summary.sentences(Section::Caution));
+    section(&mut text, "Warnings", &summary.sentences(Section::Warning));
     text += "## Basis\n\n";
     let machine = &summary.machine;
     let origin = [

@@ -2,7 +2,7 @@
 
 use crate::finding::Interval;
 use crate::labels::Labels;
-use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status};
+use crate::summary::{CellResult, MetricResult, MetricInfo, Status};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
@@ -122,19 +122,19 @@ pub(crate) fn of_cell(
     counted: &BTreeMap<u32, &Measurement>,
     measured: &BTreeMap<u32, &Measurement>,
     (spec, seed): (&RunSpec, u64),
-) -> Vec<MetricFigures> {
+) -> Vec<MetricResult> {
     let rounds = |metric: &MetricInfo, trials: &BTreeMap<u32, &Measurement>| -> Rounds {
         trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
     };
     let figures = |metric: &MetricInfo| {
         let found = rounds(metric, counted);
         let found = if found.is_empty() { rounds(metric, measured) } else { found };
-        MetricFigures::of(metric, found, (spec, seed))
+        MetricResult::of(metric, found, (spec, seed))
     };
     metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
 }
 
-impl MetricFigures {
+impl MetricResult {
     /// The median of the rounds with its interval; nothing of no round.
     fn of(metric: &MetricInfo, by_round: Rounds, (spec, seed): (&RunSpec, u64)) -> Option<Self> {
         let values = samples(by_round.clone(), spec);
@@ -169,7 +169,7 @@ pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<In
 }
 
 /// Adds the metrics that are made of several cells.
-pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellFigures], spec: &RunSpec) {
+pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellResult], spec: &RunSpec) {
     for (n, metric) in metrics.iter().enumerate() {
         let found: Vec<(Vec<usize>, Rounds)> = match metric.source {
             Source::Trial => continue,
@@ -178,7 +178,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
         };
         for (line, rounds) in found {
             let seed = mix(mix(spec.seed, n as u64), line[0] as u64);
-            let Some(figures) = MetricFigures::of(metric, rounds, (spec, seed)) else { continue };
+            let Some(figures) = MetricResult::of(metric, rounds, (spec, seed)) else { continue };
             for at in line {
                 let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
                 let place = metrics[..n].iter().filter(before).count();
@@ -189,7 +189,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
 }
 
 /// Cells with figures, in lines that differ in one axis only.
-fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
+fn lines(cells: &[CellResult], axis: &str) -> Vec<Vec<usize>> {
     let mut lines: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, cell) in
         cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.aa_control)
@@ -202,7 +202,7 @@ fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
 }
 
 /// The slope of a metric over the chart axis, for each cell of a line, in each round in which all of them have it.
-fn slopes(labels: &Labels, cells: &[CellFigures], of: &str) -> Vec<(Vec<usize>, Rounds)> {
+fn slopes(labels: &Labels, cells: &[CellResult], of: &str) -> Vec<(Vec<usize>, Rounds)> {
     let Some(chart) = labels.chart_axis() else { return Vec::new() };
     let mut found = Vec::new();
     for line in lines(cells, &chart.name) {
@@ -235,9 +235,9 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 }
 
 /// The time per transaction less that with the first value of an axis, in closed loops, in each round that has both.
-fn costs(labels: &Labels, cells: &[CellFigures], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
+fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
     let baseline = labels.axis(axis).and_then(crate::labels::Axis::baseline);
-    let times = |cell: &CellFigures| -> Option<Rounds> {
+    let times = |cell: &CellResult| -> Option<Rounds> {
         let clients = cell.totals.as_ref()?.clients as f64;
         let rates = &cell.metric(THROUGHPUT.name)?.by_round;
         Some(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate)).collect())

@@ -3,7 +3,7 @@
 use crate::comparison::paired;
 use crate::finding::NoiseFloor;
 use crate::labels::Labels;
-use crate::summary::{CellFigures, MetricInfo, Status};
+use crate::summary::{CellResult, MetricInfo, Status};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
@@ -20,20 +20,20 @@ struct Floor {
     operation: String,
     metric: MetricInfo,
     difference: f64,
-    /// Whether the cell was repeated on a second start of its server.
+    /// Whether the cell was repeated on a second instance of its server.
     second_instance: bool,
 }
 
 impl Noise {
     /// Compares each repeat with the cell that it repeats. The intervals of one target hold together: a floor says how far that
     /// target is from itself, and is not to grow with the number of others.
-    pub fn of(labels: &Labels, cells: &[CellFigures], spec: &RunSpec) -> Self {
-        let pairs: Vec<(&CellFigures, &CellFigures)> = cells
+    pub fn of(labels: &Labels, cells: &[CellResult], spec: &RunSpec) -> Self {
+        let pairs: Vec<(&CellResult, &CellResult)> = cells
             .iter()
             .filter(|cell| cell.aa_control && cell.status == Status::Ok)
             .filter_map(|aa_control| Some((aa_control, original(cells, aa_control)?)))
             .collect();
-        let floor = |aa_control: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
+        let floor = |aa_control: &CellResult, original: &CellResult, metric: &MetricInfo| {
             let same = pairs.iter().filter(|(other, _)| other.target_index == aa_control.target_index).count();
             let settings = IntervalSettings::new(mix(spec.seed, 0xAA)).for_comparisons(same as u32);
             let pair = paired(aa_control, original, metric, spec);
@@ -46,7 +46,7 @@ impl Noise {
                 second_instance: aa_control.second_instance,
             })
         };
-        let of_pair = |(aa_control, original): &(&CellFigures, &CellFigures)| {
+        let of_pair = |(aa_control, original): &(&CellResult, &CellResult)| {
             labels.metrics.iter().filter_map(|metric| floor(aa_control, original, metric)).collect::<Vec<_>>()
         };
         Self { floors: pairs.iter().flat_map(of_pair).collect() }
@@ -74,7 +74,7 @@ impl Noise {
     }
 
     /// Gives each cell the floor of its target and operation.
-    pub fn tell(&self, labels: &Labels, cells: &mut [CellFigures]) {
+    pub fn tell(&self, labels: &Labels, cells: &mut [CellResult]) {
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
             cell.noise_floor =
@@ -97,7 +97,7 @@ impl Noise {
     }
 }
 
-fn original<'a>(cells: &'a [CellFigures], aa_control: &CellFigures) -> Option<&'a CellFigures> {
+fn original<'a>(cells: &'a [CellResult], aa_control: &CellResult) -> Option<&'a CellResult> {
     cells.iter().find(|cell| {
         !cell.aa_control
             && cell.status == Status::Ok

@@ -64,7 +64,7 @@ pub struct Summary {
     /// The targets.
     pub targets: Vec<TargetSummary>,
     /// One element per cell and operation.
-    pub cells: Vec<CellFigures>,
+    pub cells: Vec<CellResult>,
     /// One element per comparison of two cells.
     pub verdicts: Vec<Verdict>,
     /// The names of axes, values, operations and targets.
@@ -104,7 +104,7 @@ pub struct MetricInfo {
 
 /// A metric of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MetricFigures {
+pub struct MetricResult {
     /// The metric's name.
     pub name: String,
     /// What it counts.
@@ -120,7 +120,7 @@ pub struct MetricFigures {
     pub(crate) by_round: BTreeMap<u32, f64>,
 }
 
-impl MetricFigures {
+impl MetricResult {
     /// The value with its interval.
     pub fn interval(&self) -> Interval {
         Interval { value: self.value, low: self.low, high: self.high }
@@ -186,7 +186,7 @@ impl Status {
 
 /// The figures of one cell and operation.
 #[derive(Clone, Debug, Serialize)]
-pub struct CellFigures {
+pub struct CellResult {
     /// The target's name.
     pub target: String,
     /// The engine.
@@ -207,7 +207,7 @@ pub struct CellFigures {
     pub latency_us: Option<Latency>,
     /// What an open loop shows beside; absent for a closed one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenFigures>,
+    pub open_loop: Option<OpenLoopResult>,
     /// CPU time of the client per transaction, in microseconds.
     pub client_cpu_us_per_op: Option<f64>,
     /// CPU time of the server's processes per transaction, in microseconds, over the rounds in which they were seen: of all
@@ -230,7 +230,7 @@ pub struct CellFigures {
     /// What an acknowledged write survives on this target.
     pub durability: Option<DurabilityClass>,
     /// Its metrics, in the order of the run's.
-    pub metrics: Vec<MetricFigures>,
+    pub metrics: Vec<MetricResult>,
     /// The bottleneck, with its evidence; absent where nobody looked, as in older runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -239,7 +239,7 @@ pub struct CellFigures {
     pub observed: Vec<Observation>,
     /// What came to the engine's own counters, where it tells; the names it gives them stand beside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counters: Vec<EngineFigure>,
+    pub counters: Vec<CounterResult>,
     /// What the engine says the clients' sessions were doing, what was met most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionShare>,
@@ -252,7 +252,7 @@ pub struct CellFigures {
     pub stored_bytes: Option<u64>,
     /// Whether it is the repeat of its target's first cell (A/A).
     pub aa_control: bool,
-    /// Whether this repeat was measured on a second start of the server.
+    /// Whether this repeat was measured on a second instance of the server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub second_instance: bool,
     /// The noise floor of its target and operation, by what loops are compared by, as a relative difference; `None` where it
@@ -270,7 +270,7 @@ pub struct CellFigures {
 
 /// A counter of the engine's own, over the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EngineFigure {
+pub struct CounterResult {
     /// What it counts.
     pub what: Counter,
     /// How many, over all rounds.
@@ -320,9 +320,9 @@ impl Totals {
     }
 }
 
-impl CellFigures {
+impl CellResult {
     /// What it has of a metric.
-    pub fn metric(&self, name: &str) -> Option<&MetricFigures> {
+    pub fn metric(&self, name: &str) -> Option<&MetricResult> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
@@ -357,7 +357,7 @@ pub struct Steady {
 
 /// What an open loop shows beside rate and service times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OpenFigures {
+pub struct OpenLoopResult {
     /// Transactions due per second; where the highest rate was asked for, the median of those found.
     pub due_per_second: f64,
     /// Response times over all rounds, from when each transaction was due, in microseconds.
@@ -375,7 +375,7 @@ pub struct OpenFigures {
     pub kept_up: bool,
 }
 
-impl OpenFigures {
+impl OpenLoopResult {
     /// Lateness of the load generator beyond this share of the response time makes it invalid.
     const LATE: f64 = 0.1;
 

@@ -3,7 +3,7 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::labels::OperationLabels;
-use crate::summary::{CellFigures, Latency, MetricFigures, MetricInfo, OpenFigures, Rate, Status, Summary};
+use crate::summary::{CellResult, Latency, MetricResult, MetricInfo, OpenLoopResult, Rate, Status, Summary};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 
@@ -32,7 +32,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let labels = &summary.labels;
     let mut tables = Vec::new();
     for operation in &labels.operations {
-        let cells: Vec<&CellFigures> = summary
+        let cells: Vec<&CellResult> = summary
             .cells
             .iter()
             .filter(|cell| {
@@ -44,7 +44,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         }
         let mut table = Table::new(operation.name.clone());
         table.place(summary, &cells);
-        let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellFigures) -> String| {
+        let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
         add("ops/s", true, 0, &|cell| {
@@ -57,9 +57,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the times of the first columns are response times, and service times stand beside them.
-        let time = |cell: &CellFigures| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
+        let time = |cell: &CellResult| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
         // A backlog grows with the trial, and a late generator's times are its own: neither is a figure.
-        let shown = |cell: &CellFigures, of: fn(&Latency) -> f64| match time(cell) {
+        let shown = |cell: &CellResult, of: fn(&Latency) -> f64| match time(cell) {
             _ if cell.is_overloaded() => "overloaded".to_owned(),
             _ if cell.is_generator_late() => "invalid".to_owned(),
             time => time.map_or_else(dash, |latency| micros(of(&latency))),
@@ -68,11 +68,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         add("p99", true, if open { 0 } else { 2 }, &|cell| shown(cell, |latency| latency.p99));
         add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
         if open {
-            let of = |cell: &CellFigures, show: &dyn Fn(&OpenFigures) -> String| {
+            let of = |cell: &CellResult, show: &dyn Fn(&OpenLoopResult) -> String| {
                 cell.open_loop.as_ref().map_or_else(dash, show)
             };
             add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
-            let lag = |open: &OpenFigures| open.dispatch_lag_p99_us.map_or_else(dash, micros);
+            let lag = |open: &OpenLoopResult| open.dispatch_lag_p99_us.map_or_else(dash, micros);
             add("lag p99", true, 4, &|cell| of(cell, &lag));
             add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
@@ -93,7 +93,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
 }
 
 /// The metrics that not every cell has, where any has some, and what each of them is.
-fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Table> {
+fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let labels = &summary.labels;
     let has = |metric: &&MetricInfo| cells.iter().any(|cell| cell.metric(&metric.name).is_some());
     let metrics: Vec<&MetricInfo> =
@@ -102,11 +102,11 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) 
         return None;
     }
     let mut table = Table { legend: Some(String::new()), ..Table::new(operation.name.clone()) };
-    let any = |cell: &&CellFigures| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
-    let cells: Vec<&CellFigures> = cells.iter().copied().filter(any).collect();
+    let any = |cell: &&CellResult| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
+    let cells: Vec<&CellResult> = cells.iter().copied().filter(any).collect();
     table.place(summary, &cells);
     for metric in &metrics {
-        let show = |of: &dyn Fn(&MetricFigures) -> String| -> Vec<String> {
+        let show = |of: &dyn Fn(&MetricResult) -> String| -> Vec<String> {
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
         };
         // A slope is the same in all rows of its line, and stands in a sentence.
@@ -117,7 +117,7 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) 
         table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
         if metric.primary {
             let ends =
-                |figures: &MetricFigures| figures.interval().shown(&|value| value_of(metric.unit, value));
+                |figures: &MetricResult| figures.interval().shown(&|value| value_of(metric.unit, value));
             table.add("interval", true, spare + 2, show(&ends));
         }
     }
@@ -137,7 +137,7 @@ impl Table {
     }
 
     /// Columns that say which cell each row is of: the first ones.
-    pub fn place(&mut self, summary: &Summary, cells: &[&CellFigures]) {
+    pub fn place(&mut self, summary: &Summary, cells: &[&CellResult]) {
         let labels = &summary.labels;
         self.rows = cells.iter().map(|_| Vec::new()).collect();
         if labels.several_targets() {
@@ -158,13 +158,13 @@ impl Table {
         }
     }
 
-    /// Its heading: `Reads`; `Reads, more closely`.
+    /// Its heading: `Reads`; `Reads, more metrics`.
     pub fn title(&self, summary: &Summary) -> String {
         let plural = capital(&summary.labels.plural(&self.operation));
         match (self.legend.is_some(), self.means) {
             (false, _) => plural,
-            (true, true) => format!("{plural}, more closely: means per request"),
-            (true, false) => format!("{plural}, more closely"),
+            (true, true) => format!("{plural}, more metrics: means per request"),
+            (true, false) => format!("{plural}, more metrics"),
         }
     }
 }
@@ -225,20 +225,20 @@ impl Lacking {
 
 /// Cells without figures, and why.
 pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
-    let mut groups: Vec<Vec<&CellFigures>> = Vec::new();
+    let mut groups: Vec<Vec<&CellResult>> = Vec::new();
     for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
         let key =
-            |cell: &CellFigures| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
+            |cell: &CellResult| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
         match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
             Some(group) => group.push(cell),
             None => groups.push(vec![cell]),
         }
     }
-    groups.into_iter().flat_map(|group| told(summary, group)).collect()
+    groups.into_iter().flat_map(|group| entries(summary, group)).collect()
 }
 
 /// One entry where the cells are a product of axis values, else one for each of them.
-fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
+fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
     let labels = &summary.labels;
     let axes = || labels.chart_axis().into_iter().chain(labels.varying()).filter(|axis| axis.varies());
     let mut size = 1;
@@ -267,10 +267,10 @@ fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
         .collect();
     let Some(first) = group.first() else { return Vec::new() };
     if size * operations.len() != group.len() && group.len() > 1 {
-        return group.into_iter().flat_map(|cell| told(summary, vec![cell])).collect();
+        return group.into_iter().flat_map(|cell| entries(summary, vec![cell])).collect();
     }
     if first.aa_control {
-        places.push("repeated".to_owned());
+        places.push("A/A control".to_owned());
     }
     vec![Lacking {
         target: labels.targets[first.target_index].clone(),

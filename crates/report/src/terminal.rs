@@ -51,7 +51,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         page.section("In detail", summary.sentences(Section::Detail));
         page.section("Not reported by the server", summary.sentences(Section::NotReported));
     }
-    page.section("Cautions", summary.sentences(Section::Caution));
+    page.section("Warnings", summary.sentences(Section::Warning));
     page.heading("Basis");
     for sentence in summary.sentences(Section::Basis) {
         page.paragraph(sentence, 0);
@@ -169,7 +169,7 @@ impl Page {
         if lacking.is_empty() {
             return;
         }
-        self.heading("Without figures");
+        self.heading("No results");
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
             let place = if entry.place.is_empty() { String::new() } else { format!(", {}", entry.place) };

@@ -77,7 +77,7 @@ impl View {
             let list = format!("there are: {}", names.join(", "));
             let hint = units::nearest(&word.to_lowercase(), &names)
                 .map_or_else(|| list.clone(), |near| format!("did you mean '{near}'? ({list})"));
-            return Err(Error::usage(format!("--leave-out: '{word}' is no target of this run")).hint(hint));
+            return Err(Error::usage(format!("--leave-out: '{word}' is not a target of this run")).hint(hint));
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl View {
             return Ok((Cow::Borrowed(run), 0));
         }
         if gone == all.len() {
-            return Err(Error::usage(format!("--leave-out: no target of {} would be left", run.header.run)));
+            return Err(Error::usage(format!("--leave-out: {} would have no targets left", run.header.run)));
         }
         Ok((Cow::Owned(without(run, &keep)), gone))
     }
@@ -105,12 +105,12 @@ fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>)
         let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.aa_control);
         let noise_floor_lost = has_floor(whole) && !has_floor(shown);
         let left_out = Finding::LeftOut { targets: gone as u32, noise_floor_lost };
-        // First among the cautions.
-        let caution = |statement: &Statement| {
-            matches!(statement.section, Section::Caution | Section::NotReported | Section::Basis)
+        // First among the warnings.
+        let warning = |statement: &Statement| {
+            matches!(statement.section, Section::Warning | Section::NotReported | Section::Basis)
         };
-        let at = summary.findings.iter().position(caution).unwrap_or(summary.findings.len());
-        summary.findings.insert(at, left_out.state(Section::Caution, &summary.labels));
+        let at = summary.findings.iter().position(warning).unwrap_or(summary.findings.len());
+        summary.findings.insert(at, left_out.state(Section::Warning, &summary.labels));
     }
     summary
 }

@@ -54,17 +54,17 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
     let (application, database) = (TierUse::APPLICATION, TierUse::DATABASE);
     assert_eq!(
         behind(full, &[(application, Some(70)), (database, Some(27))]).unwrap(),
-        "application 0.70 CPUs and database 0.27 CPUs: what is full is the application"
+        "application 0.70 CPUs and database 0.27 CPUs; the application is the bottleneck"
     );
     assert_eq!(
         behind(full, &[(application, Some(30)), (database, Some(67))]).unwrap(),
-        "application 0.30 CPUs and database 0.67 CPUs: what is full is the database"
+        "application 0.30 CPUs and database 0.67 CPUs; the database is the bottleneck"
     );
     // Applications count together.
     assert_eq!(
         behind(full, &[("application 1", Some(35)), ("application 2", Some(35)), (database, Some(27))])
             .unwrap(),
-        "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs: what is full is the application"
+        "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs; the application is the bottleneck"
     );
     // Neither has most of it; one was not seen; something else was full.
     for (pattern, tiers) in [
@@ -73,7 +73,7 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
         (Pattern::ClientFull, [(application, Some(28)), (database, Some(2))]),
     ] {
         let told = behind(pattern, &tiers).unwrap();
-        assert!(told.starts_with("application 0.") && !told.contains("what is full"), "{told}");
+        assert!(told.starts_with("application 0.") && !told.contains("is the bottleneck"), "{told}");
     }
     assert_eq!(behind(full, &[]), None);
 }
@@ -187,14 +187,14 @@ fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
     let found = shared(990, 1_500_000_000, 460_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High), "{found:?}");
-    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
 }
 
 #[test]
 fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
     let found = shared(850, 350_000_000, 1_300_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
-    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
     let found = shared(850, 750_000_000, 900_000_000);
     assert_ne!(found.bottleneck, Bottleneck::ServerCpu, "{found:?}");
 }
@@ -315,7 +315,7 @@ fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     }
 }
 
-/// A trial whose clients slept while the server held their requests, and what the engine reports of it.
+/// A trial whose clients slept while the server held their requests, and what the server reports of it.
 fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
@@ -335,7 +335,7 @@ fn the_engines_own_word_on_locks_is_certain() {
     let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
     assert!(
-        found.evidence.contains("the engine reports") && found.evidence.contains("90 % of 30"),
+        found.evidence.contains("the server reports") && found.evidence.contains("90 % of 30"),
         "{}",
         found.evidence
     );
@@ -402,7 +402,7 @@ fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
     has("PostgreSQL's bottleneck is storage");
     has("Writes are fastest on memcached at every payload tested: at least 2.7 times as fast");
     has("Reads on SQLite and memcached are faster than on PostgreSQL");
-    has("the client was full on memcached, so its figure is a lower bound");
+    has("the client was saturated on memcached, so its result is a lower bound");
     for verdict in &summary.verdicts {
         let loser_is_memcached = verdict.pair.b == "memcached" && verdict.result == VerdictResult::Better
             || verdict.pair.a == "memcached" && verdict.result == VerdictResult::Worse;

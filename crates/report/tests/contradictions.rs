@@ -15,7 +15,7 @@ use kurabe_core::run::{CellRecord, Measurement, OpenLoop, Outcome, Run, RunEnd, 
 use kurabe_core::verification::Verification;
 use kurabe_report::attribution::{Bottleneck, Confidence};
 use kurabe_report::finding::{Finding, Pair, Scope, Section, Span, Why};
-use kurabe_report::summary::{CellFigures, Status, Summary, Verdict, VerdictResult};
+use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use kurabe_stats::{Histogram, Rng};
 use proptest::prelude::*;
@@ -192,7 +192,7 @@ impl Figures<'_> {
     }
 
     /// The cell at this point; `axis` has this value, all others their baseline.
-    fn cell(&self, target: &str, operation: &str, x: Option<&AxisValue>, axis: (&str, &str)) -> &CellFigures {
+    fn cell(&self, target: &str, operation: &str, x: Option<&AxisValue>, axis: (&str, &str)) -> &CellResult {
         let found = self.0.cells.iter().find(|cell| {
             let is = |(name, value): (&String, &AxisValue)| match x {
                 None if name == self.chart() => true,
@@ -241,8 +241,8 @@ impl Figures<'_> {
 }
 
 struct Compared<'a> {
-    a: &'a CellFigures,
-    b: &'a CellFigures,
+    a: &'a CellResult,
+    b: &'a CellResult,
     verdict: &'a Verdict,
     forward: bool,
 }
@@ -345,11 +345,11 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                     (compared.verdict.result, compared.verdict.why.as_ref()),
                     (VerdictResult::NotComparable, Some(why))
                 );
-                let some = |holds: fn(&CellFigures) -> bool| holds(compared.a) || holds(compared.b);
+                let some = |holds: fn(&CellResult) -> bool| holds(compared.a) || holds(compared.b);
                 match why {
-                    Why::ClientBound { .. } => assert!(some(CellFigures::is_lower_bound)),
-                    Why::Overloaded { .. } => assert!(some(CellFigures::is_overloaded)),
-                    Why::GeneratorLate { .. } => assert!(some(CellFigures::is_generator_late)),
+                    Why::ClientBound { .. } => assert!(some(CellResult::is_lower_bound)),
+                    Why::Overloaded { .. } => assert!(some(CellResult::is_overloaded)),
+                    Why::GeneratorLate { .. } => assert!(some(CellResult::is_generator_late)),
                     Why::NoCommonRound => {}
                     Why::NotPositive => assert_ne!(pair.metric, THROUGHPUT.name),
                     _ => assert!(some(|cell| cell.status != Status::Ok)),
@@ -440,7 +440,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             assert!(rates.iter().all(|rate| rate.per_second.value > 0.0));
         }
         Finding::Bottleneck { scope, exact, bottleneck, cells, .. } => {
-            let with = |cell: &&CellFigures| {
+            let with = |cell: &&CellResult| {
                 cell.target == scope.targets[0]
                     && cell.operation == scope.operations[0]
                     && !cell.aa_control
@@ -448,8 +448,8 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                         || cell.axes.get(figures.chart()).is_some_and(|x| scope.at.contains(x)))
                     && scope.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
             };
-            let here: Vec<&CellFigures> = summary.cells.iter().filter(with).collect();
-            let found = |cell: &&&CellFigures| {
+            let here: Vec<&CellResult> = summary.cells.iter().filter(with).collect();
+            let found = |cell: &&&CellResult| {
                 cell.attribution.as_ref().is_some_and(|found| found.bottleneck == *bottleneck)
             };
             assert_eq!(here.iter().filter(found).count(), *cells as usize);
@@ -469,8 +469,8 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
 }
 
 /// The cells of a scope at given rates.
-fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellFigures> {
-    let of = |cell: &&CellFigures| {
+fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellResult> {
+    let of = |cell: &&CellResult| {
         cell.target == scope.targets[0]
             && cell.operation == scope.operations[0]
             && !cell.aa_control
@@ -542,7 +542,7 @@ proptest! {
         let compared = compare::compare(&a, &b);
         for row in &compared.rows {
             let of = |summary: &Summary| {
-                let same = |cell: &&CellFigures| {
+                let same = |cell: &&CellResult| {
                     cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.aa_control
                 };
                 summary.cells.iter().find(same).cloned().unwrap()

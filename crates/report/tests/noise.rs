@@ -59,6 +59,6 @@ fn floor_does_not_grow_with_the_number_of_other_targets() {
 fn report_says_on_which_start_each_target_was_measured_again() {
     let summary = analyse(&run(), Some(&INFO));
     let basis = summary.sentences(Section::Basis).join(" ");
-    assert!(basis.contains("SQLite on a second start: writes"), "{basis}");
+    assert!(basis.contains("SQLite on a second instance: writes"), "{basis}");
     assert!(basis.contains("PostgreSQL on the same server: writes"), "{basis}");
 }

@@ -60,7 +60,7 @@ fn reports() -> Vec<Value> {
     let restricted = {
         let mut run = Scenario::default().run();
         let text = |text: &str| text.to_owned();
-        run.header.cautions = vec![text("the machine was busy")];
+        run.header.warnings = vec![text("the machine was busy")];
         run.header.targets[0].publishing =
             Some(PublishingClause { name: text("a"), says: text("b"), source: text("c") });
         run

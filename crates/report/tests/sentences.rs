@@ -134,7 +134,7 @@ fn a_target_that_nobody_beat_is_not_the_fastest() {
     assert_eq!(results[2], VerdictResult::Better, "{results:?}");
     assert!(results[..2].contains(&VerdictResult::Inconclusive), "{results:?}");
     let all = told(&summary);
-    assert!(all[0].starts_with("No target is called the fastest for reads at 1 kB"), "{all:?}");
+    assert!(all[0].starts_with("No target is fastest for reads at 1 kB"), "{all:?}");
     assert!(!all.iter().any(|sentence| sentence.contains("fastest on")), "{all:?}");
 }
 
@@ -193,8 +193,8 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec!["postgres".to_owned()] }));
     assert_eq!((at(5_000).result, at(5_000).ratio), (VerdictResult::NotComparable, None));
     assert!(at(1_000).ratio.unwrap() > 1.1);
-    let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s were served, \
-                      500 were never begun.";
+    let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s \
+                      were served, 500 were never started.";
     assert!(all.contains(&overloaded), "{all:?}");
     let page = terminal::render(&summary, &terminal::Options { width: 160, ..terminal::Options::default() });
     assert!(page.contains("  overloaded  "), "{page}");
@@ -267,7 +267,7 @@ fn one_round_decides_nothing() {
     let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
     assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Inconclusive));
     assert_eq!(summary.noise_floor, None);
-    assert_eq!(told(&summary), ["One round has no interval, so no verdict is possible; make more rounds."]);
+    assert_eq!(told(&summary), ["One round has no interval, so no verdict is possible; use more rounds."]);
     assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
 }
 
@@ -278,8 +278,8 @@ fn a_run_that_was_cut_off_says_so() {
     run.end = None;
     let summary = summary(&run);
     assert!(!summary.complete);
-    let cautions = summary.sentences(Section::Caution);
-    assert!(cautions[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
+    let warnings = summary.sentences(Section::Warning);
+    assert!(warnings[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_run_without_a_trial_has_nothing_to_say() {
     run.trials.clear();
     run.end = None;
     let summary = summary(&run);
-    assert_eq!(told(&summary), ["No cell has figures."]);
+    assert_eq!(told(&summary), ["No cell has results."]);
     assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 
@@ -337,7 +337,7 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
     assert_eq!((result("read"), result("write")), (VerdictResult::Worse, VerdictResult::NoDifference));
     let all = compared.sentences(Section::Verdict);
-    assert!(all[1].contains("weaker evidence than one run of both"), "{all:?}");
+    assert!(all[1].contains("weaker evidence than a single run with both"), "{all:?}");
     assert!(
         all[2].starts_with("Reads at 1 kB were 2") && all[2].ends_with("faster in the first run."),
         "{all:?}"
@@ -365,7 +365,8 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
         );
         assert_eq!(
             told(&summary),
-            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' goes on."]
+            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' continues the \
+              run."]
         );
         assert_eq!(summary.next_analysis, Some(6));
         assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
@@ -425,11 +426,11 @@ fn what_changed_when_a_run_was_resumed_is_said_and_anonymised() {
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
     let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
     run.resumptions = vec![same.clone()];
-    assert!(!summary(&run).sentences(Section::Caution).iter().any(|note| note.contains("in place of")));
+    assert!(!summary(&run).sentences(Section::Warning).iter().any(|note| note.contains("in place of")));
     let mut other = Resumption { trials_before: 11, kurabe: "0.3.0".into(), ..same };
     other.targets[0].facts.version = "3.99".into();
     run.resumptions.push(other);
-    let notes = summary(&run).sentences(Section::Caution).join("\n");
+    let notes = summary(&run).sentences(Section::Warning).join("\n");
     for part in ["from number 12 on", "Kurabe 0.3.0 in place of", "SQLite 3.99 in place of 3.50.4 on sqlite"]
     {
         assert!(notes.contains(part), "{part}: {notes}");
@@ -484,10 +485,10 @@ fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
     assert!(!basis(&fixed).contains("analyses"), "{}", basis(&fixed));
     let verdict = verdict(&looked, "read", "target", 1_000);
     assert!(!verdict.conclusive && verdict.further_rounds.is_some(), "{verdict:?}");
-    let cautions = looked.sentences(Section::Caution);
+    let warnings = looked.sentences(Section::Warning);
     assert!(
-        cautions.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
-        "{cautions:?}"
+        warnings.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
+        "{warnings:?}"
     );
 }
 
@@ -508,10 +509,10 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
             summary.cells.iter().filter_map(|cell| Some(cell.ops_per_second?.median)).collect()
         };
         assert_eq!(rates(&again), rates(&whole));
-        let cautions = again.sentences(Section::Caution);
+        let warnings = again.sentences(Section::Warning);
         assert!(
-            cautions.iter().any(|text| text.starts_with("1 trial was disturbed and made again")),
-            "{cautions:?}"
+            warnings.iter().any(|text| text.starts_with("1 trial was disturbed and repeated")),
+            "{warnings:?}"
         );
     }
 }
@@ -526,8 +527,8 @@ fn cells_that_were_never_steady_are_marked_and_told() {
         }
     }
     let summary = summary(&run);
-    let cautions = summary.sentences(Section::Caution);
-    let steady = cautions.iter().find(|text| text.contains("not steady")).unwrap();
+    let warnings = summary.sentences(Section::Warning);
+    let steady = warnings.iter().find(|text| text.contains("not steady")).unwrap();
     assert!(steady.starts_with("Writes were not steady (marked ~): throughput fell by up to"), "{steady}");
     let page = terminal::render(&summary, &terminal::Options::default());
     assert_eq!(page.matches("~ ").count(), 1, "{page}");
@@ -546,7 +547,7 @@ fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() 
     let (repeated, own): (Vec<_>, Vec<_>) =
         summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.aa_control);
     assert!(!repeated.is_empty(), "{:?}", summary.cells);
-    let disturbed = summary.statements(Section::Caution).find_map(|statement| match &statement.finding {
+    let disturbed = summary.statements(Section::Warning).find_map(|statement| match &statement.finding {
         Finding::Disturbed { cells, of, .. } => Some((*cells as usize, *of as usize)),
         _ => None,
     });

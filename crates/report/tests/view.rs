@@ -219,7 +219,7 @@ fn a_target_that_is_left_out_was_never_there() {
     let mut less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
     let mut never = object(&analyse(&two, Some(&INFO)));
     let findings = less["findings"].as_array_mut().unwrap();
-    let at = findings.iter().position(|finding| finding["section"] == "caution").unwrap();
+    let at = findings.iter().position(|finding| finding["section"] == "warning").unwrap();
     let left_out = findings.remove(at);
     assert_eq!(left_out["sentence"], "1 target of this run is left out of this report.");
     assert_eq!(less["command"], serde_json::json!(["kurabe", "run", "session", "sqlite:", "postgres:"]));
@@ -244,8 +244,8 @@ fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
     }
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());
-    let cautions = summary.sentences(Section::Caution);
-    assert!(cautions[0].contains("no noise floor is known"), "{cautions:?}");
+    let warnings = summary.sentences(Section::Warning);
+    assert!(warnings[0].contains("the noise floor is unknown"), "{warnings:?}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_target_that_is_not_there_is_refused_with_the_nearest() {
     assert!(error.to_string().contains("did you mean 'postgres'?"), "{error}");
     assert!(refused(without(&["oracle"])).to_string().contains("there are: memcached, postgres, sqlite"));
     let all = refused(without(&["sqlite", "postgres", "memcached"]));
-    assert!(all.to_string().contains("no target of"), "{all}");
+    assert!(all.to_string().contains("would have no targets left"), "{all}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::cautions::{cautions, refuse_unseen, scattered};
+use super::warnings::{warnings, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::scale;
@@ -91,9 +91,9 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         return Ok(exit::DONE);
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
-    found.extend(cautions(&plan, opened));
-    for caution in &found {
-        output.warning(caution);
+    found.extend(warnings(&plan, opened));
+    for warning in &found {
+        output.warning(warning);
     }
     for line in scattered(opened) {
         output.note(&line);
@@ -113,7 +113,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         targets: opened.records.clone(),
         cells: plan.records(),
         overhead,
-        cautions: found,
+        warnings: found,
     };
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
@@ -122,7 +122,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     for unknown in &unanalysed {
         output.warning(unknown);
     }
-    header.cautions.extend(unanalysed);
+    header.warnings.extend(unanalysed);
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run::new(header);

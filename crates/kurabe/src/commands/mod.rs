@@ -1,7 +1,7 @@
 //! The commands, one module each.
 
 mod app;
-mod cautions;
+mod warnings;
 mod compare;
 mod doctor;
 mod execute;

@@ -97,7 +97,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
                 stored_bytes: None,
             },
         ],
-        cautions: vec!["the machine is busy".into()],
+        warnings: vec!["the machine is busy".into()],
         overhead: vec![OverheadRecord {
             axes: cell(1_000, "blob"),
             operation: "read".into(),

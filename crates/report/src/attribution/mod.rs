@@ -1,4 +1,4 @@
-//! The bottleneck of a trial: one resource, or the time of a round trip; with its evidence, and how certain it is.
+//! The bottleneck of a trial: one resource, or round-trip time; with its evidence, and how certain it is.
 //!
 //! Pure: from an observation and a measurement, both as recorded. A later version of Kurabe may judge an old run better.
 
@@ -87,11 +87,11 @@ impl Bottleneck {
         match self {
             Self::ClientCpu => "the client's CPU",
             Self::ServerCpu => "the server's CPU",
-            Self::ProcessCpu => "the CPU of the process that holds client and database",
+            Self::ProcessCpu => "the CPU of the process with client and database",
             Self::Disk => "storage",
             Self::Network => "the network",
             Self::Locks => "locks",
-            Self::Latency => "the time of a round trip",
+            Self::Latency => "round-trip time",
             Self::Load => "the given rate",
             Self::Unknown => "unknown",
         }
@@ -154,7 +154,7 @@ pub struct Attribution {
     pub evidence: String,
     /// The rule that named a resource, with what it measured and its threshold.
     pub ground: Option<Ground>,
-    /// Where the time of a round trip went, where both sides were seen.
+    /// Where round-trip time went, where both sides were seen.
     pub split: Option<Split>,
     /// Trials that say so.
     pub trials: u32,

@@ -37,11 +37,11 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
         .iter()
         .map(|(name, cpu)| match cpu {
             Some(cpu) => format!("{name} {cpu:.2} CPUs"),
-            None => format!("{name} not seen"),
+            None => format!("{name} not observed"),
         })
         .collect();
     let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
-    let full = full.map_or_else(String::new, |tier| format!(": what is full is the {tier}"));
+    let full = full.map_or_else(String::new, |tier| format!("; the {tier} is the bottleneck"));
     format!("; behind the client, {}{full}", list(&told))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Runs made at different times are not interleaved: what changed on the machine between them looks like a
 //! difference between them. So the comparison is not paired by round, its interval (Welch's) sees the spread within
-//! each run only, and every rendering says that this is weaker evidence than one run of both.
+//! each run only, and every rendering says that this is weaker evidence than a single run with both.
 
 mod differences;
 mod render;
@@ -10,7 +10,7 @@ mod render;
 use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
 use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
 use crate::metrics::samples;
-use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
+use crate::summary::{CellResult, MetricResult, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
@@ -107,7 +107,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let mut lacking = 0_u32;
     for cell in first.cells.iter().filter(|cell| !cell.aa_control) {
         let Some((_, other)) = targets.iter().find(|(a, _)| *a == cell.target_index) else { continue };
-        let same = |candidate: &&CellFigures| {
+        let same = |candidate: &&CellResult| {
             candidate.target_index == *other
                 && candidate.operation == cell.operation
                 && candidate.axes == cell.axes
@@ -119,7 +119,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
         }
     }
     let matched =
-        |cell: &&CellFigures| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.aa_control;
+        |cell: &&CellResult| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.aa_control;
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
@@ -133,7 +133,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second);
     findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
-    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Caution, &first.labels)));
+    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Warning, &first.labels)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
@@ -169,9 +169,9 @@ fn only_in(summary: &Summary, target: usize) -> Finding {
 }
 
 /// A row for each pair and metric: what loops are compared by, and what both have of others. Primary ones come first.
-fn rows(first: &Summary, second: &Summary, pairs: &[(&CellFigures, &CellFigures)]) -> Vec<Row> {
+fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
     let metrics = &first.labels.metrics;
-    let compared = |metric: &MetricInfo, (a, b): &(&CellFigures, &CellFigures)| {
+    let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
         let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
         let failed = a.status != Status::Ok || b.status != Status::Ok;
         match metric.source {
@@ -193,7 +193,7 @@ fn rows(first: &Summary, second: &Summary, pairs: &[(&CellFigures, &CellFigures)
         these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok).count().max(1)
     };
     let counts = [comparisons(true), comparisons(false)];
-    let of = |(metric, (a, b)): &(&MetricInfo, &(&CellFigures, &CellFigures))| {
+    let of = |(metric, (a, b)): &(&MetricInfo, &(&CellResult, &CellResult))| {
         row(first, second, metric, (a, b), counts[usize::from(!metric.primary)])
     };
     found.iter().map(of).collect()
@@ -203,12 +203,12 @@ fn row(
     first: &Summary,
     second: &Summary,
     metric: &MetricInfo,
-    (a, b): (&CellFigures, &CellFigures),
+    (a, b): (&CellResult, &CellResult),
     comparisons: usize,
 ) -> Row {
-    let value = |cell: &CellFigures| {
+    let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
-        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricFigures::interval)
+        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricResult::interval)
     };
     let mut row = Row {
         target: a.target.clone(),
@@ -237,7 +237,7 @@ fn row(
     if row.why.is_some() {
         return row;
     }
-    let figures = |summary: &Summary, cell: &CellFigures| {
+    let figures = |summary: &Summary, cell: &CellResult| {
         let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
         let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
@@ -247,7 +247,7 @@ fn row(
         return row;
     };
     // The floor of what loops are compared by says nothing of other metrics.
-    let floor = |cell: &CellFigures| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
+    let floor = |cell: &CellResult| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
     let floor = floor(a).max(floor(b));
     (row.result, row.why, row.lower_bound) =
         bounded(metric, result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);

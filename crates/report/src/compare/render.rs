@@ -23,7 +23,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
         page.grid(&table);
         page.gap();
     }
-    for section in [Section::Verdict, Section::Caution] {
+    for section in [Section::Verdict, Section::Warning] {
         for sentence in compared.sentences(section) {
             page.item(sentence);
         }
@@ -40,9 +40,9 @@ pub fn markdown(compared: &Compared) -> String {
         let _ = write!(text, "## {}\n\n", escaped(&table.operation));
         text.push_str(&markdown_table(&table));
     }
-    let cautions = compared.sentences(Section::Caution);
-    if !cautions.is_empty() {
-        items(&mut text, &cautions);
+    let warnings = compared.sentences(Section::Warning);
+    if !warnings.is_empty() {
+        items(&mut text, &warnings);
     }
     text
 }
@@ -110,7 +110,7 @@ fn differences(compared: &Compared) -> Table {
         .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
         .collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { columns, rows, ..Table::new("What differs beside the figures".to_owned()) }
+    Table { columns, rows, ..Table::new("Other differences".to_owned()) }
 }
 
 fn column(head: &str, right: bool) -> Column {

@@ -3,7 +3,7 @@
 use super::{Context, pairs};
 use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate};
 use crate::metrics::{interval, samples};
-use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
@@ -77,7 +77,7 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-fn rate(cell: &CellFigures) -> Option<TargetRate> {
+fn rate(cell: &CellResult) -> Option<TargetRate> {
     let rate = cell.ops_per_second?;
     Some(TargetRate {
         target: cell.target.clone(),
@@ -94,7 +94,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
         return None;
     }
     let [a, b] = context.sides(verdict)?;
-    let clients = |cell: &CellFigures| cell.totals.as_ref().map(|totals| totals.clients as f64);
+    let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
     let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
     // A round in which it was the other way round leaves no interval that says how much: the ratio has one.

@@ -112,7 +112,7 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
     let mut all: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
-            let sessions = engine.not_sampled.as_deref().map(|why| ("what its sessions are doing", why));
+            let sessions = engine.not_sampled.as_deref().map(|why| ("wait states of sessions", why));
             let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
             for (what, why) in counters.chain(sessions) {
                 match all.iter_mut().find(|known| known.0 == cell.target && known.1 == why) {

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::finding::{Finding, Scope};
-use crate::summary::{CellFigures, Status};
+use crate::summary::{CellResult, Status};
 use kurabe_core::axis::{AxisValue, Cell};
 
 /// With the evidence of the cell that has the most of it.
@@ -11,7 +11,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         for target in &context.labels.names {
-            let here: Vec<(&CellFigures, &Attribution)> = context
+            let here: Vec<(&CellResult, &Attribution)> = context
                 .cells
                 .iter()
                 .filter(|cell| cell.operation == operation.name && cell.target == *target)
@@ -33,7 +33,7 @@ fn finding(
     operation: &str,
     target: &str,
     bottleneck: Bottleneck,
-    cells: &[(&CellFigures, &Attribution)],
+    cells: &[(&CellResult, &Attribution)],
 ) -> Option<Finding> {
     let (_, most) = cells.iter().min_by_key(|(_, found)| found.confidence == Confidence::Low)?;
     let (first, _) = cells.first()?;
@@ -54,12 +54,12 @@ fn finding(
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
     let planned = || {
         let mut all = context.cells.iter();
-        let here = move |cell: &&CellFigures| {
+        let here = move |cell: &&CellResult| {
             cell.operation == operation && cell.target == target && !cell.aa_control
         };
         std::iter::from_fn(move || all.find(here))
     };
-    let within = |cell: &&CellFigures| {
+    let within = |cell: &&CellResult| {
         let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
         chart.is_none_or(|value| at.contains(value))
             && axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))

@@ -8,13 +8,13 @@
 //! | [`open_loop`] | response times by rate, overload, a late generator |
 //! | [`published`] | how the run's ratios compare with published ones |
 //! | [`bottlenecks`] | what limited each cell |
-//! | [`cautions`] | what a reader must know before relying on a figure |
+//! | [`warnings`] | what a reader must know before relying on a figure |
 //! | [`basis`] | what the figures rest on |
 
 mod answer;
 mod basis;
 mod bottlenecks;
-mod cautions;
+mod warnings;
 mod open_loop;
 pub(crate) mod pairs;
 mod published;
@@ -25,7 +25,7 @@ use crate::finding::{Finding, Promise, Scope, Section, Statement};
 use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, Status, TargetSummary, Verdict, VerdictResult};
+use crate::summary::{CellResult, Status, TargetSummary, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
@@ -36,7 +36,7 @@ pub(crate) struct Context<'a> {
     pub info: Option<&'a ExperimentInfo>,
     pub labels: &'a Labels,
     pub targets: &'a [TargetSummary],
-    pub cells: &'a [CellFigures],
+    pub cells: &'a [CellResult],
     pub verdicts: &'a [Verdict],
     pub noise: &'a Noise,
     pub rule: &'a Rule,
@@ -54,7 +54,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
         (Section::Verdict, verdict),
         (Section::Detail, details),
         (Section::Bottleneck, bottlenecks::findings(context)),
-        (Section::Caution, cautions::findings(context)),
+        (Section::Warning, warnings::findings(context)),
         (Section::NotReported, basis::not_reported(context)),
         (Section::Basis, basis::findings(context)),
     ];
@@ -67,7 +67,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
 /// The answer to the question and what else the run shows; and the pairs, one by one.
 fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
-        return (vec![Finding::NoFigures], Vec::new());
+        return (vec![Finding::NoResults], Vec::new());
     }
     if let Some(next) = context.rule.next() {
         return (vec![Finding::NotAnalysed { next }], Vec::new());
@@ -120,7 +120,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
 
 impl Context<'_> {
     /// The cell of a target with all axes at their baselines, but for the chart axis.
-    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellFigures> {
+    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellResult> {
         let chart = self.labels.chart_axis().map(|axis| axis.name.as_str());
         self.cells.iter().find(|cell| {
             let is = |axis: &crate::labels::Axis| {
@@ -135,7 +135,7 @@ impl Context<'_> {
     }
 
     /// The two cells of a comparison.
-    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellFigures; 2]> {
+    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
         let pair = &verdict.pair;
         let axis = self.labels.axis(&pair.axis);
         let cell = |side: &String| {

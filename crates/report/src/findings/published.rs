@@ -4,7 +4,7 @@ use super::Context;
 use crate::finding::{Finding, PublishedHere, Span};
 use crate::metrics::is_speed;
 use crate::published::{Shape, load};
-use crate::summary::{CellFigures, Verdict, VerdictResult};
+use crate::summary::{CellResult, Verdict, VerdictResult};
 use kurabe_core::metric::THROUGHPUT;
 
 /// One finding for each ratio that the published figures of the experiment have.
@@ -45,7 +45,7 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
 /// With how much other work in each request, in microseconds, the ratio would be the published one; `None` where it would
 /// not with any.
 fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Span> {
-    let time = |cell: &CellFigures| {
+    let time = |cell: &CellResult| {
         let rate = cell.metric(THROUGHPUT.name)?.value;
         Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
     };

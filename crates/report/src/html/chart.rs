@@ -6,7 +6,7 @@ use super::palette::{DASHES, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
-use crate::summary::{CellFigures, Latency, MetricInfo};
+use crate::summary::{CellResult, Latency, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ impl<'a> View<'a> {
     }
 
     /// The figure, and the ends of its bar.
-    pub fn figure(self, cell: &CellFigures) -> Option<(f64, f64, f64)> {
+    pub fn figure(self, cell: &CellResult) -> Option<(f64, f64, f64)> {
         match self {
             Self::Rate => {
                 let rate = cell.ops_per_second?;
@@ -79,7 +79,7 @@ impl<'a> View<'a> {
 }
 
 /// Service times; response times in an open loop.
-fn times(cell: &CellFigures) -> Option<Latency> {
+fn times(cell: &CellResult) -> Option<Latency> {
     cell.open_loop.map(|open| open.response_us).or(cell.latency_us)
 }
 
@@ -231,7 +231,7 @@ impl<'a> Frame<'a> {
     }
 
     /// An arrow at a rate that is a lower bound, towards where the server's own may lie.
-    fn least(&self, cell: &CellFigures, px: f64, py: f64, upwards: bool) -> String {
+    fn least(&self, cell: &CellResult, px: f64, py: f64, upwards: bool) -> String {
         if self.view != View::Rate || !cell.is_lower_bound() {
             return String::new();
         }
@@ -299,7 +299,7 @@ impl<'a> Frame<'a> {
 
     /// With one horizontal value: a row for each series.
     fn draw_dots(&self, panel: &Panel<'_>, name: &str) -> String {
-        let rows: Vec<(String, &Line<'_>, &CellFigures)> = panel
+        let rows: Vec<(String, &Line<'_>, &CellResult)> = panel
             .lines
             .iter()
             .flat_map(|line| {
@@ -348,7 +348,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String {
+fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellResult) -> String {
     match axis.filter(|axis| axis.varies()) {
         Some(axis) => format!("{} {}", line.label, axis.show_of(&cell.axes)),
         None => line.label.clone(),
@@ -410,7 +410,7 @@ fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
 }
 
 /// What a point says when it is pointed at, one fact a line.
-fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
+fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     let mut text = label.to_owned();
     if let Some(axis) = axis {
         let _ = write!(

@@ -6,7 +6,7 @@
 
 use super::palette::{DASHES, LIGHT};
 use crate::labels::Axis;
-use crate::summary::{CellFigures, Status, Summary};
+use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::axis::AxisValue;
 
 /// What tells series apart.
@@ -16,7 +16,7 @@ pub(crate) enum Property<'a> {
 }
 
 impl Property<'_> {
-    fn of(&self, cell: &CellFigures) -> Option<usize> {
+    fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
             Self::Target => Some(cell.target_index),
             Self::Axis(axis) => {
@@ -91,7 +91,7 @@ pub(crate) struct Line<'a> {
     pub color: usize,
     pub dash: usize,
     /// Horizontal position, and the cell.
-    pub points: Vec<(usize, &'a CellFigures)>,
+    pub points: Vec<(usize, &'a CellResult)>,
 }
 
 /// Lines that share a pair of axes.

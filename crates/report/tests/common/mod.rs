@@ -316,7 +316,7 @@ impl Scenario {
                 })
                 .collect(),
             overhead: overhead.collect(),
-            cautions: Vec::new(),
+            warnings: Vec::new(),
             cells,
         }
     }

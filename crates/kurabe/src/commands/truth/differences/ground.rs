@@ -230,7 +230,7 @@ impl<'a> Ground<'a> {
             targets: targets.iter().map(record).collect(),
             cells: plan.records(),
             overhead: Vec::new(),
-            cautions: Vec::new(),
+            warnings: Vec::new(),
         };
         let monitor = Monitor::new();
         let runner = Runner {

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::finding::{Finding, Scope};
 use crate::proof;
-use crate::summary::{CellFigures, Status, Steady};
+use crate::summary::{CellResult, Status, Steady};
 use kurabe_core::run::{MachineFacts, Resumption};
 use kurabe_core::units;
 
@@ -21,7 +21,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings.extend(
         again()
             .next()
-            .map(|reason| Finding::Repeated { trials: again().count() as u64, reason: reason.to_owned() }),
+            .map(|reason| Finding::Rerun { trials: again().count() as u64, reason: reason.to_owned() }),
     );
     let failed = context.cells.iter().filter(|cell| cell.status == Status::Failed).count() as u64;
     findings.extend((failed > 0).then_some(Finding::Failed { cells: failed }));
@@ -30,8 +30,8 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings.extend(proof::exhausted(run));
     findings.extend(steadiness(context));
     findings.extend(disturbed(context));
-    let before = run.header.cautions.iter();
-    findings.extend(before.map(|caution| Finding::FoundBefore { caution: caution.clone() }));
+    let before = run.header.warnings.iter();
+    findings.extend(before.map(|warning| Finding::Preflight { warning: warning.clone() }));
     for target in context.targets {
         let note = |note: &String| Finding::TargetNote { target: target.name.clone(), note: note.clone() };
         findings.extend(target.notes.iter().map(note));
@@ -72,7 +72,7 @@ fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
 fn steadiness(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
-        let here: Vec<(&CellFigures, &Steady)> = context
+        let here: Vec<(&CellResult, &Steady)> = context
             .cells
             .iter()
             .filter(|cell| cell.operation == operation.name && !cell.aa_control)
@@ -102,9 +102,9 @@ fn steadiness(context: &Context<'_>) -> Vec<Finding> {
 
 /// Trials during which other work used the machine.
 fn disturbed(context: &Context<'_>) -> Option<Finding> {
-    let observed: Vec<&CellFigures> =
+    let observed: Vec<&CellResult> =
         context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
-    let disturbed: Vec<&CellFigures> = observed
+    let disturbed: Vec<&CellResult> = observed
         .iter()
         .copied()
         .filter(|cell| cell.attribution.as_ref().is_some_and(|found| found.disturbed.is_some()))
@@ -117,8 +117,8 @@ fn disturbed(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// How many cells these are; the baseline and its repetition are one.
-fn distinct(cells: &[&CellFigures]) -> u32 {
-    let same = |one: &CellFigures, other: &CellFigures| {
+fn distinct(cells: &[&CellResult]) -> u32 {
+    let same = |one: &CellResult, other: &CellResult| {
         (one.target_index, &one.axes, &one.operation) == (other.target_index, &other.axes, &other.operation)
     };
     let first = |at: &usize| !cells[..*at].iter().any(|before| same(before, cells[*at]));

@@ -26,13 +26,13 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
 }
 
 /// Warnings about the targets' builds, settings and storage that could distort results.
-pub(super) fn cautions(plan: &Plan, opened: &Opened) -> Vec<String> {
+pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
     let mut all = Vec::new();
     for (index, target) in opened.targets.iter().enumerate() {
         let cells = plan.available().filter(|(record, _)| record.target == index);
         let largest = cells.map(|(_, cell)| cell.demand.loaded_bytes).max().unwrap_or(0);
         let told = kurabe_drivers::caution::cautions(&target.facts, largest);
-        all.extend(told.into_iter().map(|caution| format!("{}: {caution}", target.name)));
+        all.extend(told.into_iter().map(|warning| format!("{}: {warning}", target.name)));
     }
     // Throwaway servers and files keep their data in the folder of temporary files.
     let writes = plan.operations.iter().any(|operation| operation.writes);

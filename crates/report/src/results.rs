@@ -6,7 +6,7 @@ use crate::finding::Interval;
 use crate::metrics;
 use crate::proof;
 use crate::steady;
-use crate::summary::{CellFigures, Latency, MetricInfo, OpenFigures, Rate, Status, Totals, Verified};
+use crate::summary::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
 use kurabe_core::metric::speed;
@@ -17,7 +17,7 @@ use kurabe_stats::{Histogram, IntervalSettings, mix};
 use std::collections::BTreeMap;
 
 /// All cells × operations of a run, in the order of the header and of the spec.
-pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellFigures> {
+pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
     let operations = &run.header.spec.operations;
     let trials = latest(run);
     let none = BTreeMap::new();
@@ -47,10 +47,10 @@ fn of_cell(
     (cell, operation): (&CellRecord, &str),
     rounds: &BTreeMap<u32, &TrialRecord>,
     seed: u64,
-) -> CellFigures {
+) -> CellResult {
     let target = run.header.targets.get(cell.target);
     let facts = target.map(|target| &target.facts);
-    let mut figures = CellFigures {
+    let mut figures = CellResult {
         target: target.map_or_else(String::new, |target| target.name.clone()),
         engine: facts.map_or_else(String::new, |facts| facts.engine.clone()),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
@@ -102,7 +102,7 @@ fn of_cell(
         figures.reason = Some(reason);
     } else if measured.is_empty() {
         figures.reason =
-            Some("not measured: the run ended before its first round reached this cell".to_owned());
+            Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
         let counted = counted(&measured);
@@ -163,7 +163,7 @@ fn failure(
     Some(format!("no transaction was completed in round {}", empty.0 + 1))
 }
 
-fn fill(figures: &mut CellFigures, measured: &BTreeMap<u32, &Measurement>, (spec, seed): (&RunSpec, u64)) {
+fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, (spec, seed): (&RunSpec, u64)) {
     figures.rounds = measured.len() as u32;
     let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
     figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::new(seed))
@@ -203,10 +203,10 @@ fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
     (completed > 0).then(|| cpu_ns as f64 / 1e3 / completed as f64)
 }
 
-fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenFigures> {
+fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenLoopResult> {
     let (mut response, mut lag) = (Histogram::new(), Histogram::new());
     let mut rates = Vec::new();
-    let mut figures = OpenFigures {
+    let mut figures = OpenLoopResult {
         due_per_second: 0.0,
         response_us: Latency::default(),
         dispatch_lag_p99_us: None,
