@@ -1,10 +1,9 @@
-//! The figures in the layout that people know from ab, the HTTP server benchmarking tool of Apache: one block for each
-//! cell and operation.
+//! Output in the layout of ab, Apache's HTTP benchmarking tool: one block for each cell and operation.
 //!
-//! Names, order and columns are ab's; what was not measured is left out, and not made up: there are no times of connecting
-//! and waiting apart from the whole, and no bytes of heads. Times have decimals, since databases answer in fewer than
-//! the whole milliseconds that ab prints. Figures are over all rounds together, as ab would print them for one long run. The
-//! other renderings show the median of the rounds with its interval: it stands beside, in a line that ab does not have.
+//! Names, order and columns are ab's. What was not measured is omitted: separate times of connecting and waiting, and
+//! bytes of headers. Times have decimals, since databases answer in less than the whole milliseconds that ab prints.
+//! Results are over all rounds together, as ab would print them for one long run. The median of the rounds, which
+//! other formats show, is an additional line.
 
 use crate::finding::Section;
 use crate::summary::{CellResult, Rate, Status, Summary, Totals};
@@ -14,7 +13,7 @@ use std::fmt::Write as _;
 /// The percentages that ab prints.
 const PERCENTAGES: [u64; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
-/// The figures of all cells that have any, and the reasons of those that have none.
+/// All cells with results, and the reasons of the others.
 pub fn render(summary: &Summary) -> String {
     let mut text = format!("This is Kurabe {}, run {}, in the layout of ab\n", summary.kurabe, summary.run);
     for sentence in summary.sentences(Section::Publishing) {

@@ -1,10 +1,10 @@
-//! Which cells are compared with which, and what the rounds say of each pair.
+//! Which cells are compared, and the result of each comparison.
 //!
-//! The product of all axes has too many pairs to compare them all: each further comparison widens every interval.
-//! Compared are, for each operation and each value of the chart axis,
+//! Comparing all pairs of the product of all axes would widen every interval. For each operation and each value of
+//! the chart axis, the comparisons are
 //!
-//! - each level of each other axis with the axis's baseline, the remaining axes at their baselines;
-//! - each target with each other, all axes at their baselines.
+//! - each value of each other axis with the axis's baseline, the remaining axes at their baselines;
+//! - each target with each other target, all axes at their baselines.
 
 use crate::finding::{Limit, Pair, Why};
 use crate::labels::Labels;
@@ -20,19 +20,19 @@ use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
 
-/// The name of what two targets differ in.
+/// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
 
-/// What two cells have of a metric in the rounds in which both were measured; higher is better.
+/// A metric of two cells in the rounds in which both were measured; higher is better.
 pub(crate) struct Paired {
     /// The samples of each, in the order of the rounds.
     pub a: Vec<f64>,
     pub b: Vec<f64>,
-    /// The rounds that they are made of: as many, or several each.
+    /// The number of rounds that they are made of: one or several per sample.
     pub rounds: usize,
 }
 
-/// Pairs what two cells of a run have of a metric.
+/// Pairs a metric of two cells of a run.
 pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
     let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
@@ -44,9 +44,9 @@ pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: 
     Paired { a: of(&a, &b), b: of(&b, &a), rounds }
 }
 
-/// Which sides of two servers' figures are not exact: why the pair may not be compared, whatever the rounds show.
-/// `sides` are as the comparison names them. A value of an axis is compared as an application meets it, whose client is a
-/// part of what was measured; two servers are compared as servers, of which a full client says only the least.
+/// Why a pair may not be compared: the sides whose results are not exact. `sides` are the names in the comparison.
+/// Values of an axis are compared as an application sees them, including its client. Targets are compared as servers,
+/// for which a saturated client only gives a lower bound.
 pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: [&str; 2]) -> Option<Why> {
     let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<String>> {
         let found = cells.iter().zip(sides).filter(|(cell, _)| holds(cell));
@@ -58,15 +58,16 @@ pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: [&str; 2]) -> Optio
         .or_else(|| these(CellResult::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
 }
 
-/// What remains of a result where a client was full: a side whose figure is a lower bound may win, and by at least the
-/// ratio; it cannot lose, nor be equal. Gives the result, why it is no other, and whether the winner's figure is the least.
+/// Restricts a result if a client was saturated: a side with a lower bound may win, and by at least the ratio; it
+/// cannot lose or be equal. Returns the result, the reason for a restriction, and whether the winner's result is a
+/// lower bound.
 pub(crate) fn bounded(
     metric: &MetricInfo,
     result: VerdictResult,
     cells: [&CellResult; 2],
     sides: [&str; 2],
 ) -> (VerdictResult, Option<Why>, bool) {
-    // What is neither a rate nor a time does not depend on how full the client was.
+    // Metrics other than rates and times do not depend on the client's saturation.
     if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
         return (result, None, false);
     }
@@ -83,8 +84,8 @@ pub(crate) fn bounded(
     (VerdictResult::NotComparable, Some(Why::ClientBound { sides }), false)
 }
 
-/// Whether the interval allows that one side wins whose figure is a lower bound, and the other's is none: a result that
-/// [`bounded`] leaves as it is.
+/// Whether the interval allows a side with a lower bound to win against one without, a result that [`bounded`] would
+/// not restrict.
 fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
     match cells.map(CellResult::is_lower_bound) {
         [true, false] => ratio.high().is_none_or(|high| high > 1.0),
@@ -93,7 +94,7 @@ fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
     }
 }
 
-/// What a ratio shows, held against the noise floor and the margin.
+/// The result of a ratio, given the noise floor and the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> VerdictResult {
     match judge(ratio, floor, Direction::HigherIsBetter) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
@@ -103,7 +104,7 @@ pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> Verdict
     }
 }
 
-/// All comparisons of a run, those of primary metrics first; and how many of these and of the others have figures.
+/// All comparisons of a run, those of primary metrics first; and how many of these and of the others have results.
 pub(crate) fn compare(
     labels: &Labels,
     cells: &[CellResult],
@@ -120,7 +121,7 @@ pub(crate) fn compare(
     let mut found: Vec<_> = Vec::new();
     for pair in &pairs {
         for metric in &labels.metrics {
-            // Of a metric that the baseline has not, the first level that has it takes its place.
+            // If the baseline lacks a metric, the first value with it replaces the baseline.
             let has = |level: &AxisValue| {
                 let reference = pair.against(labels, level)?;
                 let cell = ok(find(&reference.b, &pair.operation))?;
@@ -140,7 +141,8 @@ pub(crate) fn compare(
         [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
         _ => false,
     };
-    // The intervals of primary metrics hold together, and those of the others do: who asks of many metrics pays for it there.
+    // The intervals of primary metrics hold together, and so do those of the others: many additional metrics do not
+    // widen the primary intervals.
     let count = [true, false].map(|primary| {
         let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
         these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
@@ -153,7 +155,7 @@ pub(crate) fn compare(
     (judged.collect(), count)
 }
 
-/// Whether a pair is compared by a metric: always by what its loop is compared by; by others where both sides have them.
+/// Whether a pair is compared by a metric: always by speed; by others if both sides have them.
 fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellResult>; 2]) -> bool {
     if metric.is_speed() {
         return metric.name == speed(Load::of(&pair.a.1)).name;
@@ -175,7 +177,7 @@ struct Planned {
 }
 
 impl Planned {
-    /// The same side `a` against another level of the axis.
+    /// The same side `a` against another value of the axis.
     fn against(&self, labels: &Labels, level: &AxisValue) -> Option<Self> {
         let mut axes = self.b.1.values().clone();
         axes.insert(labels.axes[self.axis?].name.clone(), level.clone());
@@ -235,7 +237,7 @@ fn judge_pair(
     let targets = [planned.a.0, planned.b.0];
     let name = |target: usize| labels.names[target].clone();
     let mut at = planned.b.1.values().clone();
-    // What is made of all values of the chart axis is at none of them.
+    // A metric derived from all values of the chart axis belongs to none of them.
     let chart = labels.chart_axis().filter(|_| metric.source != Source::Trial);
     if let Some(axis) = chart {
         at.remove(&axis.name);
@@ -295,13 +297,13 @@ fn judge_pair(
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
-        // Further rounds may still show that the side whose client is full wins, where that is one side only.
+        // More rounds may still show that a saturated side wins, if only one side is saturated.
         let cannot_be_called = verdict.result == VerdictResult::NotComparable && !may_win(&ratio, [a, b]);
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
         let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
-        // Further samples are as many rounds each as those that were made.
+        // Additional samples need as many rounds each as the existing ones.
         let each = pair.rounds.div_ceil(ratio.rounds.max(1));
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
@@ -316,7 +318,7 @@ fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
     cell.filter(|cell| cell.status == Status::Ok)
 }
 
-/// Why a side has no figures; `None` where it has.
+/// Why a side has no results; `None` if it has.
 pub(crate) fn why_no_figures(side: &str, cell: Option<&CellResult>) -> Option<Why> {
     let side = side.to_owned();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };

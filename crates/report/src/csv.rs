@@ -1,7 +1,8 @@
-//! The figures as CSV (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
+//! CSV output (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
 //! whose cells have the same metrics.
 //!
-//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is all rounds together, as `--format ab` prints it.
+//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is over all rounds together, as in
+//! `--format ab`.
 
 use crate::attribution::Attribution;
 use crate::summary::{CellResult, CounterResult, MetricResult, MetricInfo, Summary};
@@ -9,10 +10,10 @@ use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
 use kurabe_core::stats_probe::Counter;
 
-/// A column: its name, and what stands in it.
+/// A column: its name, and its value.
 type Column = (&'static str, fn(&Summary, &CellResult) -> String);
 
-/// The columns behind the axes.
+/// The columns after the axes.
 const COLUMNS: &[Column] = &[
     ("operation", |_, cell| cell.operation.clone()),
     ("status", |_, cell| cell.status.word().to_owned()),
@@ -63,10 +64,10 @@ const COLUMNS: &[Column] = &[
     ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),
 ];
 
-/// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
+/// The CSV text with a header line. Lines end with CR LF, numbers are plain, and missing values are empty.
 pub fn render(summary: &Summary) -> String {
     let axes: Vec<&str> = summary.labels.axes.iter().map(|axis| axis.name.as_str()).collect();
-    // What is a rate stands in the columns before.
+    // Rates have their own columns.
     let metrics: Vec<&MetricInfo> =
         summary.metrics.iter().filter(|metric| metric.unit != Unit::PerSecond).collect();
     let names = ["run", "target", "engine", "version"].into_iter().chain(axes.iter().copied());
@@ -90,17 +91,17 @@ pub fn render(summary: &Summary) -> String {
     written(&lines)
 }
 
-/// Lines as RFC 4180 writes them.
+/// Formats lines according to RFC 4180.
 fn written(lines: &[Vec<String>]) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for line in lines {
-        // Writing to memory cannot fail, and all lines have as many fields.
+        // Writing to memory cannot fail, and all lines have the same number of fields.
         let _ = writer.write_record(line.iter().map(|field| no_formula(field)));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-/// What a spreadsheet would take for a formula gets an apostrophe in front.
+/// Prefixes text that a spreadsheet would take for a formula with an apostrophe.
 fn no_formula(field: &str) -> String {
     let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err();
     if formula { format!("'{field}") } else { field.to_owned() }
@@ -132,8 +133,8 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop
-/// programs that read the file, and rows are copied without their neighbours.
+/// The publishing restriction of the target's licence, in each row: a comment line would stop programs that read the
+/// file, and rows are copied individually.
 fn publishing(summary: &Summary, cell: &CellResult) -> String {
     let clause = summary.targets.get(cell.target_index).and_then(|target| target.publishing.as_ref());
     clause.map_or_else(String::new, |clause| {

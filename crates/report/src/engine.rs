@@ -1,4 +1,4 @@
-//! What the server itself reports of each cell: its counters, what sessions were doing, and the statements that took its time.
+//! Tables of the server's own statistics: counters, wait states of sessions, and statements.
 
 use crate::format::{figure, micros, percent, short_figure};
 use crate::labels::OperationLabels;
@@ -10,14 +10,14 @@ use kurabe_core::units;
 use kurabe_core::stats_probe::{WaitState, MOST, Counter, StatementUse, WaitGroup};
 use std::collections::BTreeMap;
 
-/// Fewer sessions' time than this is not worth a row.
+/// The minimum share of session time for a row.
 const LEAST: f64 = 0.03;
-/// The most rows of a cell.
+/// The maximum number of rows per cell.
 const ROWS: usize = 4;
-/// From this share on a wait is worth a table in a report that is to be short.
+/// The share from which on a wait is shown in a short report.
 const WORTH: f64 = 0.1;
 
-/// What came to the engine's counters over the rounds, where every round tells it.
+/// The server's counters over the rounds, if every round reports them.
 pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
     let told = |what: &Counter| {
         let (mut total, mut operations, mut first) = (0, 0, None);
@@ -35,7 +35,7 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResu
     Counter::ALL.iter().filter_map(told).collect()
 }
 
-/// What the clients' sessions were doing, as shares of all looks at them.
+/// The wait states of the clients' sessions, as shares of all samples.
 pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
     let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
     let looks: u64 = waits().map(|waits| waits.sessions).sum();
@@ -59,14 +59,14 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.into_iter().map(share).collect()
 }
 
-/// A table with what stands above it.
+/// A table with a heading.
 pub(crate) struct Titled {
     pub title: String,
     pub legend: String,
     pub table: Table,
 }
 
-/// The tables; where they are to be short, only those that a reader needs to understand the figures.
+/// The tables; in a short report only those that explain the results.
 pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     let mut all = Vec::new();
     for operation in &summary.labels.operations {
@@ -86,7 +86,7 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
             all.extend(statements(summary, operation, &cells));
         }
     }
-    // What a table is need be said once.
+    // A legend is shown once.
     let mut said: Vec<String> = Vec::new();
     for Titled { legend, .. } in &mut all {
         if said.contains(legend) {
@@ -100,7 +100,7 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
 
 type Show = dyn Fn(&CellResult) -> Option<String>;
 
-/// Counters: only columns in which something stands.
+/// The counters; only columns with values.
 fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
     let of = |cell: &CellResult, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
     let bytes = |what: Counter| -> Box<Show> {
@@ -138,7 +138,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
         ("checkpoints", 3, total(Counter::Checkpoints)),
         ("evicted", 3, total(Counter::Evictions)),
     ];
-    // Nothing is to be read in a column of zeros, nor in a row of dashes.
+    // Columns of zeros and rows of dashes are omitted.
     let tells = |text: String| !text.starts_with('0') || text.contains('.');
     let shown: Vec<_> = columns
         .into_iter()
@@ -239,7 +239,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     })
 }
 
-/// A cell's statements over its rounds, those that took the most time first.
+/// A cell's statements over its rounds, by total time.
 fn together(observed: &[Observation]) -> Vec<StatementUse> {
     let mut all: Vec<StatementUse> = Vec::new();
     for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
@@ -257,7 +257,7 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
     all
 }
 
-/// A table that says which cell each row is of.
+/// A table whose first columns identify the cell of each row.
 fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Table {
     let mut table = Table::new(operation.name.clone());
     table.place(summary, cells);

@@ -1,4 +1,4 @@
-//! The figures of each cell and operation, out of its trials.
+//! The results of each cell and operation, computed from its trials.
 
 use crate::attribution;
 use crate::engine;
@@ -16,7 +16,7 @@ use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, IntervalSettings, mix};
 use std::collections::BTreeMap;
 
-/// All cells × operations of a run, in the order of the header and of the spec.
+/// All cells × operations of a run, in the order of the header and the spec.
 pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
     let operations = &run.header.spec.operations;
     let trials = latest(run);
@@ -32,7 +32,7 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
     all
 }
 
-/// Trials by cell and operation, and by round: the last record of each, whatever it shows; an earlier one was disturbed.
+/// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.
 fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
     let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
     for trial in &run.trials {
@@ -107,7 +107,7 @@ fn of_cell(
         figures.status = Status::Ok;
         let counted = counted(&measured);
         fill(&mut figures, &counted, (&run.header.spec, seed));
-        // Interleaved trials are not observed; the one before them was.
+        // Interleaved trials are not observed; the separate trial before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.metrics =
             metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, (&run.header.spec, seed));
@@ -121,20 +121,19 @@ fn of_cell(
     figures
 }
 
-/// The trials whose speed counts: interleaved ones where there are any, since one that had the machine to itself met another
-/// machine.
+/// The trials whose speed counts: interleaved ones if there are any, since separate trials ran under different
+/// conditions.
 fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
     let interleaved = measured.values().any(|measurement| measurement.slices > 0);
     measured.iter().filter(|(_, m)| !interleaved || m.slices > 0).map(|(round, m)| (*round, *m)).collect()
 }
 
-/// An observation without its time axis.
+/// An observation without its time series.
 fn bare(observed: &Observation) -> Observation {
     Observation { samples: Vec::new(), ..observed.clone() }
 }
 
-/// Why a cell has no figures although it was tried. One failed trial is enough: a cell whose answers were wrong once
-/// has no figures at all. A trial that was interrupted did not fail.
+/// Why a cell has no results although it was tried. One failed trial is enough. An interrupted trial has not failed.
 fn failure(
     rounds: &BTreeMap<u32, &TrialRecord>,
     measured: &BTreeMap<u32, &Measurement>,
@@ -194,7 +193,7 @@ fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, (spec,
     }
 }
 
-/// CPU time of the server for each transaction, in microseconds, where its processes were seen.
+/// The server's CPU time per transaction in microseconds, if its processes were observed.
 fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
     let seen =
         measured.values().filter_map(|m| Some((m.observed.as_ref()?.server_seen()?.cpu_ns, m.completed)));
@@ -243,7 +242,7 @@ fn latency(service: &Histogram) -> Option<Latency> {
     })
 }
 
-/// The tool's own cost of a cell: the record whose axis values are all those of the cell, the most particular first.
+/// The tool's own overhead for a cell: the most specific record whose axis values all match.
 fn overhead_of(overhead: &[OverheadRecord], cell: &CellRecord, operation: &str) -> Option<f64> {
     overhead
         .iter()

@@ -1,11 +1,11 @@
-//! What an attribution rests on, in one line.
+//! The evidence for an attribution, in one line.
 
 use super::facts::{Facts, Side};
 use super::rules::{Ground, Rule};
 use super::{Bottleneck, Sides};
 use crate::format::micros;
 
-/// The evidence for this bottleneck, as a clause without its full stop.
+/// The evidence for this bottleneck, as a clause without a full stop.
 pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>) -> String {
     let client = format!("the client {}", of_one(facts.client.cpu));
     let Some(ground) = ground else { return without_ground(facts, bottleneck, &client) };
@@ -20,7 +20,7 @@ pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>
     }
 }
 
-/// What the rule saw.
+/// What the rule measured.
 fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
     let share = percent(ground.share);
     let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
@@ -87,7 +87,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
     }
 }
 
-/// What is said where no resource is named.
+/// The evidence if no resource is named.
 fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String {
     let server = facts.server.unwrap_or_default();
     match bottleneck {
@@ -124,7 +124,7 @@ fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String
     }
 }
 
-/// The wait, other than for a lock, that the engine reported most, where it took a good part of the time.
+/// The most frequent wait other than for locks that the server reports, if it is frequent enough.
 fn engine_wait(facts: &Facts) -> String {
     let other = facts
         .reported
@@ -139,7 +139,7 @@ fn engine_wait(facts: &Facts) -> String {
     })
 }
 
-/// The process that holds client and database.
+/// The process that contains client and database.
 fn process(facts: &Facts) -> String {
     let own = facts
         .own_share
@@ -147,7 +147,7 @@ fn process(facts: &Facts) -> String {
     format!("the process with client and database used {}{own}", cpus(facts.client.cpu))
 }
 
-/// What a side used of what it may use.
+/// The CPU usage of a side, relative to its limit.
 fn capacity(facts: &Facts, side: Sides) -> String {
     let (who, one): (_, Side) = match side {
         Sides::Client => ("the client", facts.client),

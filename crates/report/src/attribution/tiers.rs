@@ -1,14 +1,14 @@
-//! Which of several tiers used the server side's CPU: applications, and the database behind them.
+//! Which of several tiers used the server side's CPU.
 
 use super::Bottleneck;
 use super::facts::Facts;
 use crate::format::list;
 use kurabe_core::observation::{Observation, ServerUse, TierUse};
 
-/// From this share of the server side's CPU on it is one tier's.
+/// The share of the server side's CPU above which it counts as one tier's.
 const MOST: f64 = 0.6;
 
-/// Each tier's CPU, in processors; none where it was not seen.
+/// The CPU usage of each tier, in processors; `None` if it was not observed.
 pub(super) fn of(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
     let cpu = |tier: &TierUse| match &tier.used {
         ServerUse::Seen(seen) => Some(seen.cpu_ns as f64 / wall),
@@ -27,7 +27,7 @@ pub(super) fn mean(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
     first.into_iter().enumerate().map(|(at, (name, _))| (name, of(at))).collect()
 }
 
-/// What to add to the evidence, as a clause; nothing where the server is one tier.
+/// The addition to the evidence, as a clause; empty for a single tier.
 pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
     if facts.tiers.is_empty() {
         return String::new();
@@ -45,7 +45,7 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
     format!("; behind the client, {}{full}", list(&told))
 }
 
-/// The tier that used most of the server side's CPU, where one did and all were seen.
+/// The tier with most of the server side's CPU, if there is one and all were observed.
 fn fullest(facts: &Facts) -> Option<&'static str> {
     let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0)];
     for (name, cpu) in &facts.tiers {

@@ -1,8 +1,8 @@
-//! Two runs side by side.
+//! The comparison of two runs.
 //!
-//! Runs made at different times are not interleaved: what changed on the machine between them looks like a
-//! difference between them. So the comparison is not paired by round, its interval (Welch's) sees the spread within
-//! each run only, and every rendering says that this is weaker evidence than a single run with both.
+//! Runs made at different times are not interleaved: a change of the machine between them looks like a difference. So
+//! the comparison is not paired by round, its interval (Welch's) only includes the spread within each run, and every
+//! report says that this is weaker evidence than a single run with both.
 
 mod differences;
 mod render;
@@ -21,24 +21,24 @@ use serde::Serialize;
 pub use differences::Difference;
 pub use render::{json, markdown, terminal};
 
-/// The probability with which all intervals hold together.
+/// The confidence level of all intervals together.
 const CONFIDENCE: f64 = 0.95;
 
-/// The two sides, as findings name them.
+/// The names of the two sides in findings.
 const SIDES: [&str; 2] = ["the second run", "the first run"];
 
-/// Two runs, compared.
+/// The comparison of two runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// The first run's name.
     pub first: String,
     /// The second run's name.
     pub second: String,
-    /// What the comparison says, in the order of its sections.
+    /// The findings, in the order of their sections.
     pub findings: Vec<Statement>,
-    /// What differs between the runs beside their figures.
+    /// Differences besides results.
     pub differences: Vec<Difference>,
-    /// The figures that both have.
+    /// The results that both runs have.
     pub rows: Vec<Row>,
 }
 
@@ -50,10 +50,10 @@ impl Compared {
     }
 }
 
-/// A metric of a cell and operation that both runs have.
+/// A metric of a cell and operation in both runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The target, as the first run calls it.
+    /// The target's name in the first run.
     pub target: String,
     /// The value of each axis.
     pub axes: Cell,
@@ -65,29 +65,29 @@ pub struct Row {
     pub unit: Unit,
     /// Whether it answers the experiment's question.
     pub primary: bool,
-    /// Its value in the first run.
+    /// The value in the first run.
     pub first: Option<Interval>,
-    /// In the second run.
+    /// The value in the second run.
     pub second: Option<Interval>,
-    /// The second run against the first.
+    /// The result: second run against first.
     pub result: VerdictResult,
-    /// Why they are not compared, where they are not.
+    /// Why they are not compared.
     pub why: Option<Why>,
-    /// Second ÷ first of the geometric means, above 1 where the second is better.
+    /// Second ÷ first of the geometric means, above 1 if the second is better.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Whether the better run's client was full, so that the ratio is the least.
+    /// Whether the better run's client was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
-    /// The axes in their order, with their values as people write them.
+    /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
 }
 
 impl Row {
-    /// The interval of a called difference as one above 1, whichever run is the better.
+    /// The interval of a significant difference as ratios above 1, whichever run is better.
     pub(crate) fn gain(&self) -> Option<Span> {
         let (low, high) = (self.low?, self.high?);
         match self.result {
@@ -99,7 +99,7 @@ impl Row {
 }
 
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
-/// engine (the first of an engine with the first, and so on).
+/// engine, matched in order.
 pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let mut unmatched: Vec<Finding> = Vec::new();
     let targets = matched_targets(first, second, &mut unmatched);
@@ -143,7 +143,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     }
 }
 
-/// Targets of both runs that have the same engine, by position in each.
+/// Targets of both runs with the same engine, by position.
 fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Finding>) -> Vec<(usize, usize)> {
     let nth = |targets: &[TargetSummary], at: usize| {
         let engine = targets[at].engine.clone();
@@ -168,7 +168,7 @@ fn only_in(summary: &Summary, target: usize) -> Finding {
     Finding::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
 }
 
-/// A row for each pair and metric: what loops are compared by, and what both have of others. Primary ones come first.
+/// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
 fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
     let metrics = &first.labels.metrics;
     let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
@@ -228,7 +228,7 @@ fn row(
         shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
     let cells = [b, a];
-    // Comparing a run before its end would be an analysis that was not planned.
+    // Comparing an incomplete run would be an unplanned analysis.
     let runs = [second, first].into_iter().zip(SIDES);
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
     let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
@@ -246,7 +246,7 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    // The floor of what loops are compared by says nothing of other metrics.
+    // The noise floor of the speed says nothing about other metrics.
     let floor = |cell: &CellResult| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
     let floor = floor(a).max(floor(b));
     (row.result, row.why, row.lower_bound) =
@@ -255,9 +255,9 @@ fn row(
     row
 }
 
-/// The ratio of two geometric means with the interval of Welch ("The generalization of 'Student's' problem when
-/// several different population variances are involved", Biometrika 34, 1947) on logarithms, widened for
-/// `comparisons` (Bonferroni). The interval is `None` with fewer than two rounds on a side.
+/// The ratio of two geometric means with Welch's interval ("The generalization of 'Student's' problem when several
+/// different population variances are involved", Biometrika 34, 1947) on logarithms, widened for `comparisons`
+/// (Bonferroni). The interval is `None` with fewer than two rounds on a side.
 fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRatio> {
     let (a, b) = (logs(subject)?, logs(other)?);
     let (mean_a, mean_b) = (mean(&a), mean(&b));
@@ -314,7 +314,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
     findings
 }
 
-/// One row that changed, or why it cannot be told.
+/// A finding for a changed row, or for one that cannot be compared.
 fn changed(row: &Row, first: &Summary) -> Option<Finding> {
     let labels = &first.labels;
     let chart = labels.chart_axis().map(|axis| axis.name.as_str());

@@ -1,4 +1,4 @@
-//! A comparison of two runs as text, Markdown and JSON.
+//! Formats a comparison of two runs as text, Markdown and JSON.
 
 use super::{Compared, Row};
 use crate::finding::{Interval, Section};
@@ -47,7 +47,7 @@ pub fn markdown(compared: &Compared) -> String {
     text
 }
 
-/// A table for each metric that is compared, and one of what else differs.
+/// A table for each compared metric, and one of other differences.
 fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };

@@ -1,4 +1,4 @@
-//! What limited the cells: one finding for each operation, target and bottleneck.
+//! Bottlenecks: one finding for each operation, target and bottleneck.
 
 use super::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
@@ -6,7 +6,7 @@ use crate::finding::{Finding, Scope};
 use crate::summary::{CellResult, Status};
 use kurabe_core::axis::{AxisValue, Cell};
 
-/// With the evidence of the cell that has the most of it.
+/// Each finding has the evidence of the strongest cell.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
@@ -44,7 +44,7 @@ fn finding(
             .filter(|value| cells.iter().any(|(cell, _)| cell.axes.get(&axis.name) == Some(value)))
             .collect()
     };
-    // Values of other axes are named where these cells have one of them.
+    // Values of other axes are included if these cells have only one.
     let shared = labels.varying().filter(|axis| {
         let value = first.axes.get(&axis.name);
         cells.iter().all(|(cell, _)| cell.axes.get(&axis.name) == value)
@@ -64,7 +64,7 @@ fn finding(
         chart.is_none_or(|value| at.contains(value))
             && axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
-    // A scope names each of its cells, or none.
+    // A scope lists either all of its cells' values or none.
     let exact = planned().filter(within).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
     Some(Finding::Bottleneck {

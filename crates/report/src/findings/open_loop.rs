@@ -1,4 +1,4 @@
-//! What an open loop shows: response times by rate and where they bend, rates that were not kept up, a late generator.
+//! Findings of an open loop: response times by rate, overload, and a late load generator.
 
 use super::Context;
 use crate::finding::{Finding, RatePoint, Scope};
@@ -7,10 +7,10 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::HIGHEST_RATE;
 
-/// From this factor on the p99 of the lowest rate is left behind.
+/// The factor by which the p99 must exceed that of the lowest rate to be a bend.
 const BEND: f64 = 2.0;
 
-/// The cells of one operation and target that differ in their rate only, the lowest first.
+/// The cells of one operation and target that differ in their rate only, in ascending order.
 struct Line<'a> {
     scope: Scope,
     cells: Vec<(u64, &'a CellResult)>,
@@ -106,7 +106,7 @@ fn late(line: &Line<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether the highest rate that was found was not kept up, or the generator was late, when it was confirmed.
+/// Whether the found rate was not served, or the generator was late, in the confirming trial.
 fn missed_objective(cell: &CellResult) -> bool {
     let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
     cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.aa_control && !kept

@@ -1,4 +1,4 @@
-//! What a reader must know before relying on a figure.
+//! Warnings: what a reader must know before relying on results.
 
 use super::Context;
 use crate::finding::{Finding, Scope};
@@ -40,7 +40,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What had changed when the run was resumed; nothing where nothing had.
+/// What changed when the run was resumed; `None` if nothing did.
 fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
     let header = &context.run.header;
     let mut changes = Vec::new();
@@ -68,7 +68,7 @@ fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
     (!changes.is_empty()).then_some(Finding::Resumed { from_trial, changes })
 }
 
-/// Cells whose trials were not steady: one finding for each kind and operation.
+/// Cells with unsteady trials: one finding for each kind and operation.
 fn steadiness(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
@@ -100,7 +100,7 @@ fn steadiness(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Trials during which other work used the machine.
+/// Trials with other load on the machine.
 fn disturbed(context: &Context<'_>) -> Option<Finding> {
     let observed: Vec<&CellResult> =
         context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
@@ -116,7 +116,7 @@ fn disturbed(context: &Context<'_>) -> Option<Finding> {
     Some(Finding::Disturbed { cells: distinct(&disturbed), of: distinct(&observed), targets, reason })
 }
 
-/// How many cells these are; the baseline and its repetition are one.
+/// The number of distinct cells; the baseline and its A/A control count as one.
 fn distinct(cells: &[&CellResult]) -> u32 {
     let same = |one: &CellResult, other: &CellResult| {
         (one.target_index, &one.axes, &one.operation) == (other.target_index, &other.axes, &other.operation)
