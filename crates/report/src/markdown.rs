@@ -1,4 +1,4 @@
-//! The report as Markdown with tables.
+//! The Markdown report.
 
 use crate::engine;
 use crate::finding::Section;
@@ -74,7 +74,7 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-/// What licences say of publishing, above all else.
+/// The publishing restrictions, before everything else.
 pub(crate) fn publishing(text: &mut String, sentences: &[&str]) {
     for sentence in sentences {
         let _ = writeln!(text, "> {}\n", escaped(sentence));
@@ -112,7 +112,7 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// A text that Markdown shows as it is, on one line.
+/// Escapes a text for Markdown, on one line.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The noise floor: how far a cell is from itself when it is measured twice in each round.
+//! The noise floor: the difference between two measurements of the same cell in each round.
 
 use crate::comparison::paired;
 use crate::finding::NoiseFloor;
@@ -7,26 +7,26 @@ use crate::summary::{CellResult, MetricInfo, Status};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
-/// What the run's A/A pairs show.
+/// The results of the run's A/A pairs.
 #[derive(Debug, Default)]
 pub(crate) struct Noise {
     floors: Vec<Floor>,
 }
 
-/// The floor of one metric of one pair.
+/// The noise floor of one metric of one pair.
 #[derive(Debug)]
 struct Floor {
     target: usize,
     operation: String,
     metric: MetricInfo,
     difference: f64,
-    /// Whether the cell was repeated on a second instance of its server.
+    /// Whether the A/A control ran on a second instance of the server.
     second_instance: bool,
 }
 
 impl Noise {
-    /// Compares each repeat with the cell that it repeats. The intervals of one target hold together: a floor says how far that
-    /// target is from itself, and is not to grow with the number of others.
+    /// Compares each A/A control with its cell. Intervals are corrected within one target, so that a target's floor
+    /// does not grow with the number of other targets.
     pub fn of(labels: &Labels, cells: &[CellResult], spec: &RunSpec) -> Self {
         let pairs: Vec<(&CellResult, &CellResult)> = cells
             .iter()
@@ -52,16 +52,16 @@ impl Noise {
         Self { floors: pairs.iter().flat_map(of_pair).collect() }
     }
 
-    /// The largest of what loops are compared by.
+    /// The largest floor of any metric of speed.
     pub fn largest(&self) -> Option<f64> {
         largest(self.floors.iter().filter(|floor| floor.metric.is_speed()).map(|floor| floor.difference))
     }
 
-    /// The metric's floor for comparing an operation between these targets: the largest of theirs, or where they have none
-    /// the operation's, or the run's.
+    /// The metric's floor for comparing an operation between these targets: the largest of theirs, or otherwise the
+    /// operation's, or the run's.
     pub fn floor(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
         let largest = |holds: &dyn Fn(&Floor) -> bool| {
-            // Cells of other loads than the repeated one are held against its floor, by whatever they are compared.
+            // Cells with other loads than the A/A pair's use its floor for any metric of speed.
             let same =
                 |floor: &&Floor| floor.metric == *metric || floor.metric.is_speed() && metric.is_speed();
             largest(
@@ -73,7 +73,7 @@ impl Noise {
             .or_else(|| largest(&|_| true))
     }
 
-    /// Gives each cell the floor of its target and operation.
+    /// Sets each cell's floor from its target and operation.
     pub fn tell(&self, labels: &Labels, cells: &mut [CellResult]) {
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);

@@ -1,4 +1,4 @@
-//! One sentence for each kind of [`Finding`].
+//! The sentence of each kind of [`Finding`].
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::finding::{
@@ -15,7 +15,7 @@ use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
 use kurabe_core::units;
 use std::time::Duration;
 
-/// From this factor on, people read factors more easily than percentages.
+/// From this ratio on, a factor is easier to read than a percentage.
 const FACTOR_FROM: f64 = 1.5;
 
 impl Finding {
@@ -26,18 +26,18 @@ impl Finding {
     }
 }
 
-/// By how much, from a span of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
+/// Formats a range of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
 fn faster(ratio: Span, lower_bound: bool) -> String {
     let word = if is_factor(ratio) { "as fast" } else { "faster" };
     format!("{} {word}", amount(ratio, lower_bound))
 }
 
-/// The same with the word that joins the slower side.
+/// The same with the word before the slower side.
 fn faster_than(ratio: Span, lower_bound: bool) -> String {
     format!("{} {}", faster(ratio, lower_bound), if is_factor(ratio) { "as" } else { "than" })
 }
 
-/// Whether a span of ratios is better read as a factor than as percentages.
+/// Whether a range of ratios is easier to read as a factor.
 fn is_factor(ratio: Span) -> bool {
     (ratio.low * ratio.high).sqrt() >= FACTOR_FROM
 }
@@ -69,8 +69,8 @@ fn between(low: &str, high: &str, lower_bound: bool) -> String {
     }
 }
 
-/// By how much another metric is better: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are above 1 where it is
-/// better; of what is to be low, `ratio` is the worse value ÷ the better one.
+/// Formats the improvement of another metric: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are
+/// above 1; if lower is better, `ratio` is the worse value ÷ the better one.
 fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
     let word = if better == Better::Lower { "lower" } else { "higher" };
     if is_factor(ratio) {
@@ -85,7 +85,7 @@ fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
     format!("{} {word}", percents(ratio, lower_bound))
 }
 
-/// Which way is better by a metric: as a comparative and a superlative.
+/// The comparative and superlative for a metric.
 fn better(metric: &str, labels: &Labels) -> (&'static str, &'static str) {
     match labels.metric(metric).map(|metric| metric.better) {
         _ if is_speed(metric) => ("faster", "fastest"),
@@ -94,13 +94,13 @@ fn better(metric: &str, labels: &Labels) -> (&'static str, &'static str) {
     }
 }
 
-/// By how much a difference is better, without the other side.
+/// Formats an improvement without the other side.
 pub(crate) fn gained(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
     let better = labels.metric(metric).map_or(Better::Higher, |metric| metric.better);
     if is_speed(metric) { faster(ratio, lower_bound) } else { improved(ratio, lower_bound, better) }
 }
 
-/// The same with the word that joins the other side.
+/// The same with the word before the other side.
 fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
     if is_speed(metric) {
         faster_than(ratio, lower_bound)
@@ -109,14 +109,14 @@ fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) ->
     }
 }
 
-/// By how much, without what is compared: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
+/// Formats only the amount: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
 pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
     if is_factor(ratio) { times(ratio, lower_bound) } else { percents(ratio, lower_bound) }
 }
 
 /// ` (1.1 to 1.3 ms)`; nothing without an interval.
 fn interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
-    // Ends that read as the figure itself say nothing.
+    // Ends that are formatted like the value itself are omitted.
     let same = |(low, high): &(f64, f64)| [low, high].iter().all(|end| show(**end) == show(figure.value));
     let ends = figure.low.zip(figure.high).filter(|ends| !same(ends));
     ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", show(low), show(high)))
@@ -146,7 +146,7 @@ fn more_rounds(count: u32) -> String {
     if count == 1 { "1 more round".to_owned() } else { format!("{} more rounds", units::count(count.into())) }
 }
 
-/// ` in 2 of 3 cells`; nothing where there is one only.
+/// ` in 2 of 3 cells`; empty if there is only one.
 fn of_cells(these: u32, all: u32) -> String {
     if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
 }
@@ -161,7 +161,7 @@ pub(crate) fn promise(class: Option<DurabilityClass>) -> &'static str {
     class.map_or("what an acknowledged write survives is unknown", DurabilityClass::promise)
 }
 
-/// What must be said with a verdict on writes that survive different things.
+/// The clause on durability for a verdict on writes with different classes.
 fn durability(promises: &[Promise], labels: &Labels) -> String {
     if promises.is_empty() {
         return String::new();
@@ -239,12 +239,12 @@ fn by(metric: &str, labels: &Labels) -> String {
     }
 }
 
-/// The verb for what is compared: operations, or one metric of them.
+/// The verb for the subject: operations, or one metric of them.
 fn verb(metric: &str) -> &'static str {
     if is_speed(metric) { "are" } else { "is" }
 }
 
-/// A finding as one sentence, but for its capital letter.
+/// A finding as one sentence, without the capital letter.
 #[allow(clippy::too_many_lines, reason = "one template for each kind, in one list")]
 fn sentence(finding: &Finding, labels: &Labels) -> String {
     use Finding as F;

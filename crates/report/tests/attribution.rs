@@ -1,10 +1,10 @@
-//! What bound a trial, and what a report says of it.
+//! The attribution of trials to bottlenecks, and its sentences.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod common;
 
-use common::{INFO, Pattern, Scenario, bound, observed};
+use common::{INFO, Pattern, Scenario, bottlenecks, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::stats_probe::{WaitState, EngineWaits, WaitGroup};
@@ -21,7 +21,7 @@ fn measured() -> Measurement {
     Measurement { elapsed_ns: 1_000_000_000, ..(**measured).clone() }
 }
 
-/// What a trial is attributed to that looks like this pattern, changed in some way.
+/// The attribution of a trial with a modified pattern.
 fn attributed(pattern: Pattern, change: impl FnOnce(&mut Observation, &mut Measurement)) -> Attribution {
     let mut measured = measured();
     let mut seen = observed(pattern, &measured);
@@ -36,7 +36,7 @@ fn plain(pattern: Pattern) -> Attribution {
 
 #[test]
 fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu() {
-    // CPU of each tier, in hundredths of a processor; none where it was not seen.
+    // CPU usage of each tier, in hundredths of a processor; `None` if it was not observed.
     let behind = |pattern: Pattern, tiers: &[(&str, Option<u64>)]| {
         let found = attributed(pattern, |seen, _| {
             let tier = |(name, cpu): &(&str, Option<u64>)| {
@@ -66,7 +66,7 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
             .unwrap(),
         "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs; the application is the bottleneck"
     );
-    // Neither has most of it; one was not seen; something else was full.
+    // Neither has most of it; one was not observed; something else was saturated.
     for (pattern, tiers) in [
         (full, [(application, Some(50)), (database, Some(47))]),
         (full, [(application, Some(90)), (database, None)]),
@@ -80,8 +80,8 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
 
 #[test]
 fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
-    let mut run = bound();
-    // In one round nobody looked at PostgreSQL.
+    let mut run = bottlenecks();
+    // PostgreSQL was not observed in one round.
     let postgres = run.header.cells.iter().position(|cell| cell.target == 1).unwrap();
     let (mut cpu_ns, mut completed) = (0, 0);
     for trial in run.trials.iter_mut().filter(|trial| trial.cell == postgres && trial.operation == "read") {
@@ -102,12 +102,12 @@ fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
     assert_eq!(of("sqlite"), None, "it is in the client");
     assert_eq!(of("postgres"), Some(cpu_ns as f64 / 1e3 / completed as f64));
     assert!(of("memcached").is_some());
-    // Where no server was seen, there is no such column.
+    // Without an observed server there is no such column.
     let unseen = analyse(&Scenario::default().run(), Some(&INFO));
     assert!(!markdown::render(&unseen).contains("server CPU/op"));
 }
 
-/// Has the machine do what client and server did, and no more.
+/// Sets the machine's counters to those of client and server, without other load.
 fn quiet(seen: &mut Observation) {
     seen.host.cpus[0].busy_ns = seen.client.cpu_ns;
     seen.host.cpus[1].busy_ns = server(seen).cpu_ns;
@@ -165,7 +165,7 @@ fn a_server_that_has_used_up_its_control_groups_share_is_full() {
     assert!(found.evidence.contains("control group"), "{}", found.evidence);
 }
 
-/// Two processors that client and server share, each at work for so many thousandths of the time.
+/// Two processors shared by client and server, each busy for this many thousandths of the time.
 fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         measured.clients = 16;
@@ -228,7 +228,7 @@ fn a_database_in_the_client_makes_no_round_trips() {
     );
 }
 
-/// A server on another machine, of one processor, that it fills; the client's processor has the same number.
+/// A saturated server with one processor on another machine; the client's processor has the same number.
 fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
     measured.clients = 8;
     seen.client.cpus = vec![0];
@@ -250,7 +250,7 @@ fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
     let found = attributed(Pattern::RoundTrip, on_another_machine);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("the server used") && !found.evidence.contains("share"), "{found:?}");
-    // Who else works on the server's machine makes a trial disturbed as well as who works on the client's.
+    // Other load on the server's machine disturbs a trial as well as on the client's.
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         on_another_machine(seen, measured);
         seen.server_host.as_mut().unwrap().cpus[0].busy_ns = 1_160_000_000;
@@ -294,7 +294,7 @@ fn who_held_the_requests_tells_locks_from_the_way() {
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
 }
 
-/// What an engine says whose three clients' sessions did this in so many of ten samples.
+/// The server's report if the sessions of three clients were in this state in `seen` of ten samples.
 fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     let group = WaitGroup {
         wait_state,
@@ -315,7 +315,7 @@ fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     }
 }
 
-/// A trial whose clients slept while the server held their requests, and what the server reports of it.
+/// A trial whose clients slept while the server had their requests, and what the server reports.
 fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
@@ -344,7 +344,7 @@ fn the_engines_own_word_on_locks_is_certain() {
         "{}",
         found.evidence
     );
-    // Runs of the first version hold no more than this.
+    // Runs of the first version contain only this.
     let old = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
     let found = held(Some(old), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
@@ -356,7 +356,7 @@ fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_lock
     let found = held(Some(said(WaitState::Other, "Timeout: PgSleep", 29)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
-    // A few locks among them are not what the clients waited for.
+    // A few waits for locks are not what the clients waited for.
     let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 3)), 0.0);
     assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
 }
@@ -394,7 +394,7 @@ fn a_trial_too_short_for_the_counters_is_never_certain() {
 
 #[test]
 fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
-    let summary = analyse(&bound(), Some(&INFO));
+    let summary = analyse(&bottlenecks(), Some(&INFO));
     let all: Vec<&str> =
         [Section::Verdict, Section::Detail].into_iter().flat_map(|s| summary.sentences(s)).collect();
     let has = |text: &str| assert!(all.iter().any(|sentence| sentence.contains(text)), "{text}: {all:#?}");
@@ -412,8 +412,8 @@ fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
 
 #[test]
 fn two_runs_whose_clients_were_full_are_not_compared() {
-    let first = bound();
-    let mut second = bound();
+    let first = bottlenecks();
+    let mut second = bottlenecks();
     for trial in &mut second.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         measured.elapsed_ns *= 2;
@@ -433,7 +433,7 @@ fn two_runs_whose_clients_were_full_are_not_compared() {
 
 #[test]
 fn work_that_was_kept_from_the_processor_is_no_bottleneck_of_the_cpu() {
-    // At work for 8 % of the time and ready for 80 %, on processors that others had.
+    // Running for 8 % and runnable for 80 % of the time, on processors used by others.
     let found = attributed(Pattern::InClient, |seen, _| {
         seen.client.cpu_ns = seen.wall_ns / 100 * 8;
         seen.client.busiest[0].cpu_ns = seen.client.cpu_ns;
@@ -459,7 +459,7 @@ fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
 
 #[test]
 fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
-    let summary = analyse(&bound(), Some(&INFO));
+    let summary = analyse(&bottlenecks(), Some(&INFO));
     let options = terminal::Options { width: 200, ..terminal::Options::default() };
     for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
         assert!(text.contains("≥ ") && text.contains("bottleneck") && text.contains("client CPU"), "{text}");
@@ -474,17 +474,17 @@ fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
 #[test]
 fn an_anonymous_report_does_not_tell_programs_names() {
     let view = View { anonymise: true, ..View::default() };
-    let summary = view.analyse(&bound(), Some(&INFO)).unwrap();
+    let summary = view.analyse(&bottlenecks(), Some(&INFO)).unwrap();
     let page = html::render(&summary, &html::Options::default());
     for text in [json::render(&summary), markdown::render(&summary), csv::render(&summary), page] {
         assert!(!text.to_ascii_lowercase().contains("secretserver"), "{text}");
     }
-    assert!(json::render(&analyse(&bound(), Some(&INFO))).contains("secretserver"));
+    assert!(json::render(&analyse(&bottlenecks(), Some(&INFO))).contains("secretserver"));
 }
 
 #[test]
 fn a_cell_is_what_most_of_its_trials_say() {
-    let mut run: Run = bound();
+    let mut run: Run = bottlenecks();
     let mut changed = 0;
     for trial in &mut run.trials {
         if trial.cell == 0 && trial.operation == "read" && trial.round < 2 {

@@ -1,4 +1,4 @@
-//! When further rounds say nothing more: what `--until conclusive` ends by, and what the report then says.
+//! When additional rounds change nothing: the end of `--until conclusive`, and its sentence in the report.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -9,7 +9,8 @@ use kurabe_core::run::{Outcome, Run, Until};
 use kurabe_report::summary::{Verdict, VerdictResult};
 use kurabe_report::{Summary, analyse};
 
-/// Two targets that are equal but for noise, the second one slower by `slower`; the clients of these are full.
+/// Two targets that are equal except for noise, the second one slower by `slower`; `full`: whose clients are
+/// saturated.
 fn run(full: [bool; 2], noise: f64, slower: f64) -> Run {
     let mut run = Scenario {
         targets: vec!["postgres", "postgres"],
@@ -56,10 +57,10 @@ fn comparison_stays_inconclusive_while_the_saturated_side_may_still_win() {
             !summary.findings.iter().any(|said| said.sentence.contains("every comparison is conclusive"))
         );
     }
-    // The full side wins, and is called.
+    // The saturated side wins, and the difference is significant.
     let won = of_targets(&analyse(&run([true, false], 0.01, 2.0), Some(&INFO)));
     assert_eq!((won.result, won.conclusive, won.lower_bound), (VerdictResult::Better, true, true), "{won:?}");
-    // It has lost, which may be its client's fault: no further rounds can tell.
+    // It loses, possibly because of its client: more rounds cannot decide that.
     let lost = of_targets(&analyse(&run([false, true], 0.01, 2.0), Some(&INFO)));
     assert_eq!((lost.result, lost.conclusive), (VerdictResult::NotComparable, true), "{lost:?}");
 }

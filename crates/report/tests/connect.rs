@@ -1,4 +1,4 @@
-//! Runs of `connect`: figures that not every trial has, and the shape of what others published.
+//! Runs of `connect`: metrics that not every trial has, and the comparison with published results.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -92,7 +92,7 @@ fn the_first_finding_says_what_a_new_connection_costs() {
     else {
         panic!("{told:?}")
     };
-    // 1 ms less a twelfth.
+    // 1 ms minus a twelfth.
     let (low, high) = (cost_us.low.unwrap(), cost_us.high.unwrap());
     assert!(low < 916.67 && 916.67 < high && high - low < 5.0, "{cost_us:?}");
     assert!(factor.low < 12.0 && 12.0 < factor.high, "{factor:?}");
@@ -118,8 +118,8 @@ fn another_factor_than_the_published_one_is_told_with_the_application_that_would
         "{told}"
     );
     assert!(told.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."), "{told}");
-    // 83 µs and 1 ms: with 935 µs more of each, 1.9 times; with 353 µs, 3.1 times. On PostgreSQL less than nothing would
-    // make it 3.1 times.
+    // 83 µs and 1 ms: with 935 µs more each, the ratio is 1.9; with 353 µs, 3.1. On PostgreSQL, only negative work
+    // would give 3.1.
     assert!(told.ends_with("It would be 3.1 to 1.9 times with this much other work per request: 353 µs to 935 µs on SQLite."), "{told}");
 }
 
@@ -139,7 +139,7 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
         let cell = &run.header.cells[trial.cell];
         let Outcome::Measured(figures) = &mut trial.outcome else { panic!("{trial:?}") };
         if cell.axes.word("connection").unwrap() == "per-request" {
-            // The median of the rounds is shown, whatever one of them had.
+            // The median of the rounds is shown, including rounds without a value.
             let off = if n == 0 { 100.0 } else { 1.0 };
             figures.metrics = vec![
                 CLOSE.value(2_000.0 * off),

@@ -1,5 +1,5 @@
-//! No finding says what the figures of its own run contradict. Random runs: several targets and axes, closed loops and given
-//! rates, clients that are full, rates that are not kept up, a late generator, failed and unavailable cells.
+//! No finding contradicts the results of its own run. Random runs: several targets and axes, closed loops and given
+//! rates, saturated clients, overload, a late generator, failed and unavailable cells.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -20,7 +20,7 @@ use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use kurabe_stats::{Histogram, Rng};
 use proptest::prelude::*;
 
-/// The session experiment with metrics of its own: either way better, of either rank, and a slope.
+/// The session experiment with additional metrics: with either direction, primary or not, and a slope.
 static INFO: ExperimentInfo = ExperimentInfo {
     metrics: &[
         Metric::new("hit ratio", Unit::Share, Better::Higher, "answered").primary(),
@@ -71,7 +71,7 @@ fn random(seed: u64) -> Run {
     for round in 0..rounds {
         for (at, cell) in header.cells.iter().enumerate().filter(|(_, cell)| cell.unavailable.is_none()) {
             for operation in &header.spec.operations {
-                // Equals differ by noise alone.
+                // Equal cells differ only by noise.
                 let level = if seed.is_multiple_of(3) { 200.0 } else { levels[at] };
                 let rate = level * (1.0 + noise * (unit(&mut rng) - 0.5));
                 let outcome = outcome(&mut rng, cell, rate, patterns[at], operation == "write");
@@ -166,7 +166,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
 
 /// The points of a scope: each operation at each value of the chart axis.
 fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
-    // Every experiment here has a chart axis: only a slope is at none of its values.
+    // Every experiment here has a chart axis; only a slope has no value of it.
     let mut xs: Vec<Option<AxisValue>> = scope.at.iter().cloned().map(Some).collect();
     if xs.is_empty() {
         xs.push(None);
@@ -174,7 +174,7 @@ fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
     scope.operations.iter().flat_map(|o| xs.iter().map(move |x| (o.clone(), x.clone()))).collect()
 }
 
-/// The cells of a target at the baseline of every axis but those that are given.
+/// The cells of a target at the baseline of every axis except the given ones.
 struct Figures<'a>(&'a Summary);
 
 impl Figures<'_> {
@@ -182,7 +182,7 @@ impl Figures<'_> {
         self.0.spec.axes[axis][0].clone()
     }
 
-    /// The axis of the charts: rates where several were given.
+    /// The chart axis: rates if several were given.
     fn chart(&self) -> &str {
         if self.0.spec.axes.get(RATE.name).is_some_and(|rates| rates.len() > 1) {
             RATE.name
@@ -248,12 +248,12 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Whether a full client bounds the metric.
+    /// Whether a saturated client bounds the metric.
     fn is_timed(&self) -> bool {
         !INFO.metrics.iter().any(|metric| metric.name == self.verdict.pair.metric)
     }
 
-    /// Whether `a` was called better than `b`, by figures that allow it; gives the interval.
+    /// Whether `a` is significantly better than `b`, and the results allow it; returns the interval.
     fn won(&self) -> Span {
         let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
@@ -266,7 +266,7 @@ impl Compared<'_> {
         let (low, high) = (self.verdict.low.unwrap(), self.verdict.high.unwrap());
         let span = if self.forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
         assert!(span.low > 1.0, "an interval that excludes 1: {:?}", self.verdict);
-        // The medians of many rounds agree with the verdict; those of few and noisy ones may not by much.
+        // The medians of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
         let metric = &self.verdict.pair.metric;
         let (a, b) = (self.a.metric(metric).unwrap(), self.b.metric(metric).unwrap());
         let lower = INFO.metrics.iter().any(|known| known.name == metric && known.better == Better::Lower)
@@ -286,12 +286,12 @@ fn target_pair(metric: &str, a: &str, b: &str) -> Pair {
     Pair { metric: metric.to_owned(), axis: "target".to_owned(), a: a.to_owned(), b: b.to_owned() }
 }
 
-/// The targets of a scope; none once where targets are compared.
+/// The targets of a scope; one `None` if targets are compared.
 fn targets(scope: &Scope) -> Vec<Option<&String>> {
     if scope.targets.is_empty() { vec![None] } else { scope.targets.iter().map(Some).collect() }
 }
 
-/// The figures say what the finding says.
+/// Asserts that the results support the finding.
 #[allow(clippy::too_many_lines, reason = "one check for each kind, in one list")]
 fn check(figures: &Figures<'_>, finding: &Finding) {
     let summary = figures.0;
@@ -480,7 +480,7 @@ fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellResul
     figures.0.cells.iter().filter(of).collect()
 }
 
-/// A superlative leaves out no target whose figures could be ranked.
+/// A superlative includes all targets with rankable results.
 fn all_are_named(figures: &Figures<'_>, finding: &Finding, metric: &str, scope: &Scope, named: &[String]) {
     if matches!(finding, Finding::Best { among: Some(_), .. } | Finding::Ahead { among: Some(_), .. }) {
         return;
@@ -515,7 +515,7 @@ fn hold(run: &Run) {
     }
 }
 
-/// Each case takes half a second without optimisation; `PROPTEST_CASES` makes more.
+/// Each case takes half a second in debug builds; `PROPTEST_CASES` sets the number.
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: cases.unwrap_or(32), failure_persistence: None, ..ProptestConfig::default() }
@@ -575,7 +575,7 @@ fn every_rendering_shows_the_findings_and_decides_nothing() {
         for (at, statement) in summary.findings.iter().enumerate() {
             let sentence = &statement.sentence;
             assert_eq!(json["findings"][at]["sentence"], **sentence);
-            // Markup and line ends apart.
+            // Without markup and line breaks.
             let has = |text: &str| text.replace("• ", "").contains(sentence.as_str().trim());
             let plain = !sentence.contains(['<', '"', '\'', '_', '#', '|', '—', '“']);
             if plain {

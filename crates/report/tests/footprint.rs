@@ -1,4 +1,4 @@
-//! Runs of `footprint`: what each connection costs, in a sentence and in a chart of its own.
+//! Runs of `footprint`: the cost of each connection, in a sentence and in a chart.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! The noise floor of each target, and by which of them a comparison is judged.
+//! The noise floor of each target, and which one applies to a comparison.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -9,7 +9,7 @@ use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
 use kurabe_report::{Summary, analyse};
 
-/// Two targets; the second one's repeat is off by up to a tenth.
+/// Two targets; the second one's A/A control differs by up to a tenth.
 fn run() -> Run {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     for trial in &mut run.trials {

@@ -1,4 +1,4 @@
-//! What the HTML page must hold whatever a server or a user called things.
+//! Properties of the HTML page for all names from servers and users.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Runs whose servers were restarted between blocks of rounds: what one start does otherwise than another is in the intervals.
+//! Runs with restarts between blocks of rounds: intervals include differences between starts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -10,8 +10,8 @@ use kurabe_report::finding::Section;
 use kurabe_report::summary::{Verdict, VerdictResult};
 use kurabe_report::{Summary, analyse, compare};
 
-/// Two targets that are equal but for their starts: in the first three rounds the second one is a fifth slower, in the last three a
-/// fifth faster.
+/// Two equal targets with differences between starts: in the first three rounds the second one is a fifth slower, in
+/// the last three a fifth faster.
 fn run(restarts: u32) -> Run {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], rounds: 6, ..Scenario::default() }.run();
     run.header.spec.restarts = restarts;
@@ -51,7 +51,7 @@ fn intervals_of_nested_rounds_rest_on_as_many_samples_as_there_were_starts() {
     assert!(!of_targets(&flat).is_empty());
     for (flat, nested) in of_targets(&flat).into_iter().zip(of_targets(&nested)) {
         assert_eq!((flat.rounds, nested.rounds), (6, 6));
-        // Blocks are equally long, so that the mean of means is the mean.
+        // Blocks have equal length, so that the mean of means is the mean.
         assert!((flat.ratio.unwrap() / nested.ratio.unwrap()).ln().abs() < 1e-9, "{flat:?} {nested:?}");
         // Student's quantile is 12.7 and more with one degree of freedom, 2.6 and more with five.
         assert!(width(nested) > 4.0 * width(flat), "{flat:?} {nested:?}");

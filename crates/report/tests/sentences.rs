@@ -1,10 +1,10 @@
-//! Verdicts read like sentences, hold for what was tested only, and never rank what must not be ranked.
+//! Verdicts are sentences, hold only for what was tested, and never rank what must not be ranked.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod common;
 
-use common::{At, INFO, Scenario, bound, open_loop, plausible, troubled};
+use common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
@@ -116,7 +116,7 @@ fn writes_are_ranked_within_each_class_too() {
     );
 }
 
-/// Targets with the same engine, so that none promises less, at these rates.
+/// Targets with the same engine and durability, at these rates.
 fn unordered(rate: fn(At<'_>) -> f64) -> Summary {
     let targets = vec!["a", "b", "c"];
     summary(&Scenario { targets, rate, noise: 0.05, operations: vec!["read"], ..small() }.run())
@@ -124,7 +124,7 @@ fn unordered(rate: fn(At<'_>) -> f64) -> Summary {
 
 #[test]
 fn a_target_that_nobody_beat_is_not_the_fastest() {
-    // The first is not told apart from either of the others, of which the second is the faster.
+    // The first one does not differ significantly from the others, of which the second is faster.
     let summary = unordered(|at| match at.target {
         "a" => 10_000.0,
         "b" => 10_500.0,
@@ -410,7 +410,7 @@ fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
         verdict.high.unwrap() / verdict.low.unwrap()
     };
     let once = width(&run);
-    // The same 32 rounds, after it had ended at 25 of them.
+    // The same 32 rounds, after an earlier end at 25 rounds.
     let mut ended = run.clone();
     ended.header.spec.until = Some(Until { margin: 0.01, max_rounds: 25, budget_ns: None });
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
@@ -501,7 +501,7 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
         let mut second = again.trials[0].clone();
         second.rerun_reason = Some("other processes used 40 % of the machine's CPU".to_owned());
         let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
-        // The first, which is wildly off, either way, must not show.
+        // The first one, an outlier in either direction, must not count.
         first.elapsed_ns = if factor == 2 { first.elapsed_ns * 50 } else { first.elapsed_ns / 50 };
         again.trials.push(second);
         let again = summary(&again);
@@ -536,7 +536,7 @@ fn cells_that_were_never_steady_are_marked_and_told() {
 
 #[test]
 fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() {
-    let mut run = bound();
+    let mut run = bottlenecks();
     for trial in &mut run.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         if let Some(seen) = &mut measured.observed {

@@ -1,5 +1,5 @@
-//! What a licence says of publishing stands on every rendering; an anonymous report names no engine; a target that is
-//! left out was never there.
+//! Publishing restrictions are in every format; an anonymous report names no engine; a target that is left out leaves
+//! no trace.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -21,7 +21,7 @@ fn clause() -> PublishingClause {
     }
 }
 
-/// Three targets with troubles, one of them under a restricting licence; every text that an engine has names it.
+/// Three targets with problems, one of them with a restricting licence; every text of an engine contains its name.
 fn telling() -> Run {
     let mut run = troubled();
     run.header.command = ["kurabe", "run", "session", "sqlite:", "-t", "postgres://bob@db.example/shop"]
@@ -33,7 +33,7 @@ fn telling() -> Run {
     run.header.targets[1].url = "postgres://bob@db.example/shop".into();
     for target in &mut run.header.targets {
         let engine = target.facts.engine.clone();
-        // A version that no figure can hold by chance.
+        // A version that no number can contain by chance.
         target.facts.version.push_str("-distro1");
         target.facts.client = format!("lean client of {engine}");
         target.facts.notes.push(format!("{engine} has a note."));
@@ -90,7 +90,7 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A text on one line, as a reader takes it in.
+/// A text on one line.
 fn flat(text: &str) -> String {
     text.replace('\u{a0}', " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -120,7 +120,7 @@ fn a_restricting_clause_stands_on_every_rendering() {
         }
     }
     let table = csv::render(&summary);
-    // A reason may hold a line's end; rows with figures have none.
+    // A reason may contain line breaks; rows with results do not.
     for row in table.lines().filter(|row| row.contains(",ok,")) {
         assert_eq!(row.contains("restricted: "), row.contains(",postgres,"), "{row}");
     }
@@ -150,7 +150,7 @@ fn an_anonymous_report_names_no_engine_in_any_rendering() {
                 assert!(text.contains(letter), "{name} lacks {letter}");
             }
         }
-        // The words are looked for because the whole report has them; other engines are in neither.
+        // The whole report must contain these words, otherwise the test is void; other engines are in neither.
         for word in TELLING.iter().filter(|word| !["mysql", "mariadb", "oracle"].contains(word)) {
             assert!(all.contains(&word.to_lowercase()), "the whole report does not hold {word} either");
         }
@@ -201,7 +201,7 @@ fn with_and_without_a_third() -> (Run, Run) {
     let of_three = Scenario { targets: vec!["sqlite", "memcached", "postgres"], ..Scenario::default() }.run();
     let per_target = two.header.cells.len() / 2;
     let mut three = of_three.clone();
-    // Its own trials for the third, those of the two for the two.
+    // The third has its own trials, the two others theirs.
     three.trials.retain(|trial| (per_target..2 * per_target).contains(&trial.cell));
     three.trials.extend(two.trials.iter().cloned().map(|mut trial| {
         trial.cell += if trial.cell < per_target { 0 } else { per_target };
@@ -223,7 +223,7 @@ fn a_target_that_is_left_out_was_never_there() {
     let left_out = findings.remove(at);
     assert_eq!(left_out["sentence"], "1 target of this run is left out of this report.");
     assert_eq!(less["command"], serde_json::json!(["kurabe", "run", "session", "sqlite:", "postgres:"]));
-    // What a report says of itself is all that differs: with fewer comparisons their intervals are narrower too.
+    // Only the note differs: with fewer comparisons, intervals are narrower too.
     never["command"] = less["command"].clone();
     assert_eq!(less, never);
     assert!(object(&analyse(&three, Some(&INFO)))["comparisons"].as_u64() > never["comparisons"].as_u64());

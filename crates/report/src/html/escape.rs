@@ -1,9 +1,9 @@
-//! Text that cannot become markup.
+//! Escaping for HTML and SVG.
 
 use std::fmt::{self, Display, Write};
 
-/// Displays a text so that it is text in HTML and SVG, also within a quoted attribute. Control characters, which no
-/// version of HTML allows, become spaces.
+/// Displays a text escaped for HTML and SVG, including quoted attributes. Control characters, which HTML does not
+/// allow, become spaces.
 pub(crate) struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {

@@ -1,4 +1,5 @@
-//! The report as one HTML page: no network, light and dark, readable on a phone, on paper and without scripts.
+//! The HTML report: a single page without network access, for light and dark mode, phones, paper, and browsers
+//! without scripts.
 
 mod chart;
 mod escape;
@@ -19,11 +20,11 @@ use lines::{Shares, panels, shares};
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 use std::fmt::Write as _;
 
-/// What goes onto the page beside the run.
+/// Additional contents of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to lay the figures that others published under the charts, with their provenance and known faults,
-    /// where the experiment has such figures.
+    /// Whether to show published results in the charts, with their source and known problems, if the experiment has
+    /// some.
     pub published: bool,
 }
 
@@ -96,7 +97,7 @@ fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
         .map(|operation| (operation, panels(summary, &shares, &operation.name)))
         .filter(|(_, panels)| !panels.is_empty())
         .collect();
-    // Operations with one panel each stand side by side.
+    // Operations with one panel each are placed side by side.
     let together = all.iter().all(|(_, panels)| panels.len() == 1);
     if together {
         drawn.push_str("<div class=\"panels\">\n");
@@ -138,7 +139,7 @@ fn charts(page: &mut String, summary: &Summary, published: &[Published]) {
     }
     let over =
         axis.filter(|axis| axis.varies()).map_or_else(String::new, |axis| format!(" by {}", axis.name));
-    // A rate that was given is no finding: how soon it was answered is.
+    // A given rate is not a result; the response times are.
     let given = summary.cells.iter().any(|cell| matches!(Load::of(&cell.axes), Load::Open(_)));
     let (rate, time) = if given { ("", " checked") } else { (" checked", "") };
     let _ = write!(
@@ -162,7 +163,7 @@ fn references<'a>(published: &'a [Published], operation: &str) -> Vec<Reference<
         .collect()
 }
 
-/// What colours and dashes mean, each named.
+/// The legend of colours and dashes.
 fn legend(summary: &Summary, shares: &Shares<'_>) -> String {
     let mut text = String::new();
     if let Some(color) = &shares.color {

@@ -1,4 +1,4 @@
-//! The parts of the page beside its charts.
+//! The sections of the page besides the charts.
 
 use super::escape::Escaped;
 use crate::engine::{self, Titled};
@@ -11,7 +11,7 @@ use kurabe_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The verdict first (after what licences say of publishing it), then what a reader must know before believing it.
+/// The verdicts, after publishing restrictions and before warnings.
 pub(super) fn verdict(page: &mut String, summary: &Summary) {
     for sentence in summary.sentences(Section::Publishing) {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
@@ -26,10 +26,10 @@ pub(super) fn verdict(page: &mut String, summary: &Summary) {
     }
 }
 
-/// More sentences than these are folded; on paper they are all there.
+/// The number of sentences shown at once; the others are folded, except on paper.
 const SHOWN_AT_ONCE: usize = 12;
 
-/// A section with an item for each of its sentences; nothing where there is none.
+/// A section with an item for each of its sentences; empty if there are none.
 pub(super) fn list_of(page: &mut String, summary: &Summary, section: Section, heading: &str) {
     let sentences = summary.sentences(section);
     if sentences.is_empty() {
@@ -94,7 +94,7 @@ fn one_table(page: &mut String, table: &Table) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// What the server reports of itself, and what it does not report.
+/// The server's own statistics, and what it does not report.
 pub(super) fn engine(page: &mut String, summary: &Summary) {
     let (tables, missing) = (engine::tables(summary, false), summary.sentences(Section::NotReported));
     if tables.is_empty() && missing.is_empty() {
@@ -221,7 +221,7 @@ fn cpus(count: u64) -> String {
     if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") }
 }
 
-/// Where the faint lines come from, and what is wrong with them.
+/// The source of the published results, and their known problems.
 pub(super) fn published(page: &mut String, published: &Published) {
     let about = &published.about;
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! Synthetic runs: what an experiment of this shape would record, the same on every machine.
+//! Synthetic runs: what an experiment would record, the same on every machine.
 
 #![allow(
     dead_code,
@@ -71,7 +71,7 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("session_store.csv"),
 };
 
-/// What one cell's rate is made of.
+/// What one cell's rate depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     pub target: &'a str,
@@ -81,7 +81,7 @@ pub struct At<'a> {
     pub compress: &'a str,
 }
 
-/// A run to be made.
+/// A synthetic run.
 pub struct Scenario {
     pub targets: Vec<&'static str>,
     pub payloads: Vec<u64>,
@@ -110,7 +110,7 @@ impl Default for Scenario {
     }
 }
 
-/// Rates that look like those of real databases: a cost per operation and a cost per byte.
+/// Rates similar to those of real databases: a cost per operation and a cost per byte.
 pub fn plausible(at: At<'_>) -> f64 {
     let read = at.operation == "read";
     let (per_operation, per_byte) = match (at.target, read) {
@@ -166,7 +166,7 @@ fn word(text: &str) -> AxisValue {
     AxisValue::Word(text.to_owned())
 }
 
-/// What is proven of so many transactions: those that write are all read back and counted.
+/// The verification of that many transactions: writes are all read back and counted.
 fn verified(writes: bool, made: u64) -> Verification {
     if writes {
         Verification { answers: 0, writes: made, records: made, counted: made, read_back: made }
@@ -176,7 +176,7 @@ fn verified(writes: bool, made: u64) -> Verification {
 }
 
 impl Scenario {
-    /// The run of this scenario, whole.
+    /// The complete run of this scenario.
     pub fn run(&self) -> Run {
         let header = self.header();
         let mut rng = Rng::new(7);
@@ -257,7 +257,7 @@ impl Scenario {
             ]);
             let stored = if compress == "none" { payload } else { payload * 45 / 100 };
             let stored_bytes = Some(stored);
-            // The first target's repeat is on a second start, as a throwaway server's is.
+            // The first target's A/A control uses a second instance, as for a throwaway server.
             let second_instance = aa_control && target == 0;
             CellRecord { target, axes, aa_control, second_instance, unavailable: None, stored_bytes }
         };
@@ -322,7 +322,7 @@ impl Scenario {
     }
 }
 
-/// Two targets in an open loop at two rates, of which the second target serves only the lower.
+/// Two targets in an open loop at two rates; the second target serves only the lower one.
 pub fn open_loop() -> Run {
     let scenario = Scenario {
         targets: vec!["sqlite", "postgres"],
@@ -379,8 +379,8 @@ pub fn open_loop() -> Run {
     run
 }
 
-/// A run in which something went wrong in every way: a cell that is not available, one that failed in one round, one
-/// with a wrong answer, and the end cut off. Its texts try to be markup.
+/// A run with every kind of problem: an unavailable cell, one that failed in one round, one with a wrong reply, and
+/// no end. Its texts contain markup.
 pub fn troubled() -> Run {
     let scenario =
         Scenario { targets: vec!["sqlite", "postgres", "memcached"], rounds: 5, ..Scenario::default() };
@@ -413,7 +413,7 @@ pub fn troubled() -> Run {
     run
 }
 
-/// How a trial was bound.
+/// The bottleneck of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     ClientFull,
@@ -424,7 +424,7 @@ pub enum Pattern {
     InClient,
 }
 
-/// What would have been seen of a trial of this pattern, on a machine of two processors.
+/// The observation of a trial with this bottleneck, on a machine with two processors.
 pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
     let wall_ns = measured.elapsed_ns.max(1_000_000_000);
     let of = |share: f64| (wall_ns as f64 * share) as u64;
@@ -487,9 +487,9 @@ pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
     }
 }
 
-/// Three targets, each bound in its own way: memcached's client is full, PostgreSQL's server is (and waits for storage
-/// when it writes), SQLite is in the client.
-pub fn bound() -> Run {
+/// Three targets with different bottlenecks: memcached's client, PostgreSQL's server (and storage for writes),
+/// SQLite's process.
+pub fn bottlenecks() -> Run {
     let mut run = Scenario {
         targets: vec!["sqlite", "postgres", "memcached"],
         payloads: vec![1_000, 10_000],
@@ -516,7 +516,8 @@ pub fn bound() -> Run {
     run
 }
 
-/// What the engines of [`bound`] would say: SQLite what it wrote, PostgreSQL most, memcached hardly anything.
+/// The server statistics of [`bottlenecks`]: SQLite reports bytes written, PostgreSQL most counters, memcached hardly
+/// any.
 fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Option<EngineWaits>) {
     let of = |what, value, from: &str, scope| EngineCount::new(what, value, from, scope);
     let mut engine = EngineUse::default();
