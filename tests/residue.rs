@@ -41,11 +41,11 @@ fn killed_run_leaves_no_database_file() {
 /// The supervisor of a program's server: its child of that word.
 fn supervisor(program: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{program}/task/{program}/children")).ok()?;
-    let guard = |pid: &u32| {
+    let supervisor = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"guard"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"supervisor"))
     };
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(guard)
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(supervisor)
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
         let mut url = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
         assert!(url.starts_with("memcached://"), "{url}");
-        let guard = supervisor(child.id()).unwrap();
+        let supervisor = supervisor(child.id()).unwrap();
         let pid = if of_server {
-            let below = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+            let below = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap();
             below.split_whitespace().next().unwrap().parse().unwrap()
         } else {
-            guard
+            supervisor
         };
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         assert!(killed.success());

@@ -228,7 +228,7 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
         assert_all_verified(&place, &alone);
         assert_eq!(silently(&place, &["rerun", "last"]).code, Some(3));
         assert_eq!(silently(&place, &["rerun", "last", &url]).code, Some(0));
-        for pid in [server.guard_pid(), server.pid()] {
+        for pid in [server.supervisor_pid(), server.pid()] {
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
                 needles().assert_absent("the guarded server", &String::from_utf8_lossy(&bytes));

@@ -21,8 +21,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // The supervisor must not depend on anything that a user's options could change.
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "guard") {
-        return kurabe_testbed::guard::run(args);
+    if args.next().is_some_and(|first| first == "supervisor") {
+        return kurabe_testbed::supervisor::run(args);
     }
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,

@@ -387,7 +387,7 @@ fn not_started(error: &TestbedError) -> Error {
         TestbedError::BadOption { .. } | TestbedError::UnknownEngine { .. } => ErrorKind::Usage,
         TestbedError::NotInstalled { .. } => ErrorKind::NotFound,
         TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
-        TestbedError::Io { .. } | TestbedError::Guard { .. } => ErrorKind::Environment,
+        TestbedError::Io { .. } | TestbedError::Supervisor { .. } => ErrorKind::Environment,
     };
     told(kind, &error.to_string())
 }

@@ -1,4 +1,4 @@
-//! A throwaway certificate authority and what it signs: the server's certificate.
+//! A throwaway certificate authority, and the server's certificate.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -10,20 +10,20 @@ use rcgen::{
 };
 
 use crate::TestbedError;
-use crate::account::Account;
+use crate::os_user::OsUser;
 use crate::folder::write_private;
 
-/// Where the files are that a server with TLS needs, all PEM.
+/// The files of a server with TLS, all PEM.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsFiles {
-    /// What a client must trust.
+    /// The authority's certificate.
     pub ca: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Makes the files in `folder`, the key readable by the server's user alone.
-pub(crate) fn make(folder: &Path, account: Option<&Account>) -> Result<TlsFiles, TestbedError> {
+/// Creates the files in `folder`; only the server's user can read the key.
+pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, TestbedError> {
     let (ca, certificate, key) = sign().map_err(TestbedError::io("making a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
@@ -32,16 +32,16 @@ pub(crate) fn make(folder: &Path, account: Option<&Account>) -> Result<TlsFiles,
     };
     for (path, text) in [(&files.ca, ca), (&files.certificate, certificate)] {
         fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
-        if let Some(account) = account {
+        if let Some(os_user) = os_user {
             let failed = TestbedError::io(format!("giving {} away", path.display()));
-            chown(path, Some(account.uid), Some(account.gid)).map_err(failed)?;
+            chown(path, Some(os_user.uid), Some(os_user.gid)).map_err(failed)?;
         }
     }
-    write_private(&files.key, key.as_bytes(), account)?;
+    write_private(&files.key, key.as_bytes(), os_user)?;
     Ok(files)
 }
 
-/// The authority's certificate, the server's, and the server's key. The authority's own key is forgotten at once.
+/// Creates the authority's certificate, the server's, and the server's key. The authority's key is discarded.
 fn sign() -> Result<(String, String, String), rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway authority");

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::process;
 
-/// Ends with its value: the guard of the server notices that `kurabe up` is gone.
+/// Ends with its value: the supervisor of the server notices that `kurabe up` is gone.
 pub struct Server {
     up: Child,
     pub url: String,

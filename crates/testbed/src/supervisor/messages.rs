@@ -1,4 +1,4 @@
-//! What a tool and its guard say to each other: a line of JSON each.
+//! The messages between a tool and its supervisor, one line of JSON each.
 
 use std::path::PathBuf;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::TestbedError;
 
-/// From the tool, after the [`crate::options::Spec`]. There is none to stop: the tool closes the pipe.
+/// A request of the tool, after the [`crate::options::Spec`]. There is no request to stop: the tool closes the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// Kill the server like a power cut would.
+pub(crate) enum Request {
+    /// Kill the server, as in a power failure.
     Kill,
-    /// Start it again on its data and its port, after [`Order::Kill`] or in place of the one that runs.
+    /// Start it again with the same data and port, after [`Request::Kill`] or instead of the running one.
     Restart,
-    /// Hold all its processes still.
+    /// Stop all its processes (SIGSTOP).
     Pause,
-    /// Let them go on.
+    /// Let them continue.
     Resume,
 }
 
-/// From the guard.
+/// A message of the supervisor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The server answers.
     Ready(Facts),
-    /// An order was carried out.
+    /// The request was executed.
     Done,
-    /// The start or an order failed. After a failed start the guard cleans up and exits.
+    /// The start or a request failed. After a failed start the supervisor cleans up and exits.
     Failed(TestbedError),
-    /// The server ended, and nobody asked for it.
+    /// The server ended unexpectedly.
     Died(String),
 }
 
-/// Where the server is.
+/// How to reach the server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Facts {
     pub url: String,

@@ -1,4 +1,4 @@
-//! A child process of the guard's, watched by a thread.
+//! A child process of the supervisor, watched by a thread.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,35 +12,35 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
-use super::messages::Order;
-use super::shim;
+use super::messages::Request;
+use super::exec_wrapper;
 use crate::TestbedError;
-use crate::engine::{Launch, Site};
+use crate::engine::{Launch, Instance};
 use crate::process::{self, signal};
 
-/// What the guard waits for.
+/// An event for the supervisor.
 pub(super) enum Event {
-    /// The tool wants something.
-    Order(Order),
-    /// The tool is gone, has closed the pipe, or the guard was told to end.
+    /// A request of the tool.
+    Request(Request),
+    /// The tool has ended or closed the pipe, or the supervisor was told to end.
     Hangup,
-    /// The child of that number ended. It is not reaped yet, so the number is still its own.
+    /// The child with this number ended. It is not reaped yet, so that the number is not reused.
     Exited(u32),
 }
 
-/// A child that was started and not yet reaped.
-pub(super) struct Running {
+/// A child process that was not reaped yet.
+pub(super) struct ChildProcess {
     child: Child,
     reaped: Option<ExitStatus>,
 }
 
-impl Running {
-    /// Starts `launch`, appending what it prints to the file at `log`; its end will be an [`Event`]. Should the guard
-    /// end first, the system sends it `last`.
+impl ChildProcess {
+    /// Starts `launch` with its output appended to the file `log`. Its end becomes an [`Event`]. If the supervisor
+    /// ends first, the system sends the signal `last`.
     pub fn start(
         launch: &Launch,
         last: Signal,
-        site: &Site,
+        instance: &Instance,
         log: &Path,
         events: &Sender<Event>,
     ) -> Result<Self, TestbedError> {
@@ -48,9 +48,9 @@ impl Running {
         let file = OpenOptions::new().append(true).create(true).mode(0o644).open(log);
         let file = file.map_err(failed(format!("opening {}", log.display())))?;
         let what = format!("starting {}", launch.program.display());
-        let mut child = shim::command(launch, last, site, file)?.spawn().map_err(failed(what))?;
+        let mut child = exec_wrapper::command(launch, last, instance, file)?.spawn().map_err(failed(what))?;
         if let Some(mut input) = child.stdin.take() {
-            // A program that ends without reading says why in its log.
+            // A program that ends without reading reports why in its log.
             let _ = input.write_all(launch.input.as_bytes());
         }
         let (pid, events) = (child.id(), events.clone());
@@ -59,7 +59,7 @@ impl Running {
                 let until_it_ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
                 while matches!(waitid(WaitId::Pid(child), until_it_ends), Err(Errno::INTR)) {}
             }
-            // Nobody listens any more when the guard is about to exit.
+            // There is no receiver when the supervisor is about to exit.
             let _ = events.send(Event::Exited(pid));
         });
         Ok(Self { child, reaped: None })
@@ -69,7 +69,7 @@ impl Running {
         self.child.id()
     }
 
-    /// How it ended, if it did.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.reaped.is_none() {
             self.reaped = self.child.try_wait().ok().flatten();
@@ -77,12 +77,12 @@ impl Running {
         self.reaped
     }
 
-    /// Asks it to stop and waits; after `grace` kills it with all that it started.
+    /// Asks it to stop and waits; after `grace` kills it and its descendants.
     pub fn stop(&mut self, ask: Signal, grace: Duration) {
         let below = process::descendants(self.pid());
         if self.ended().is_none() {
             signal(self.pid(), ask);
-            // A paused server hears nothing until it goes on.
+            // A paused server must continue to receive the signal.
             for pid in std::iter::once(&self.pid()).chain(&below) {
                 signal(*pid, Signal::CONT);
             }
@@ -91,17 +91,17 @@ impl Running {
         self.kill();
     }
 
-    /// Waits for its end, but not for ever.
-    pub fn wait(&mut self, patience: Duration) {
-        let until = Instant::now() + patience;
+    /// Waits for its end, with a time limit.
+    pub fn wait(&mut self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         while self.ended().is_none() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Kills it with all that it started, like a power cut.
+    /// Kills it and its descendants, as in a power failure.
     pub fn kill(&mut self) {
-        // As long as it is not reaped, its number cannot be anyone else's.
+        // Its number is not reused before it is reaped.
         if self.ended().is_none() {
             let pid = self.pid();
             process::kill_tree(pid);
@@ -109,10 +109,10 @@ impl Running {
         }
     }
 
-    /// Sends a signal to it and all that it started.
+    /// Sends a signal to it and its descendants.
     pub fn signal_all(&mut self, what: Signal) {
         if self.ended().is_none() {
-            // The parent first: stopped, it starts no more children.
+            // The parent first: when stopped, it starts no more children.
             signal(self.pid(), what);
             for pid in process::descendants(self.pid()) {
                 signal(pid, what);

@@ -35,7 +35,7 @@ fn a_tool_that_is_killed_while_the_server_starts_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(moment));
         child.kill().unwrap();
         child.wait().unwrap();
-        // The guard may not have made its folder yet: a moment in which nothing is there proves nothing.
+        // The supervisor may not have created its folder yet: an empty folder proves nothing.
         std::thread::sleep(Duration::from_millis(500));
         eventually("nothing is left", || std::fs::read_dir(base.path()).unwrap().count() == 0);
     }
@@ -59,7 +59,7 @@ fn a_guard_that_is_told_to_end_clears_away() {
     }
     let base = base();
     let mut tool = Tool::start("postgres", base.path());
-    send(tool.guard, Signal::TERM);
+    send(tool.supervisor, Signal::TERM);
     eventually("the server is gone", || !alive(tool.server));
     eventually("the folder is gone", || !tool.dir.exists());
     drop(tool.input.take());
@@ -71,7 +71,7 @@ fn what_a_killed_guard_leaves_goes_with_its_tool() {
     for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
         let base = base();
         let mut tool = Tool::start(engine, base.path());
-        send(tool.guard, Signal::KILL);
+        send(tool.supervisor, Signal::KILL);
         eventually("the server is gone", || !alive(tool.server));
         drop(tool.input.take());
         tool.child.wait().unwrap();
@@ -84,11 +84,11 @@ fn what_a_killed_guard_leaves_goes_with_the_next_start() {
     for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
         let base = base();
         let mut tool = Tool::start(engine, base.path());
-        send(tool.guard, Signal::KILL);
-        // The system kills the server with its guard; the folder is left.
+        send(tool.supervisor, Signal::KILL);
+        // The system kills the server with its supervisor; the folder remains.
         eventually("the server is gone", || !alive(tool.server));
         assert!(tool.dir.exists());
-        // The tool goes too, so that it cannot clear away what its supervisor left.
+        // The tool is killed too, so that it cannot clean up after its supervisor.
         tool.child.kill().unwrap();
         tool.child.wait().unwrap();
 
