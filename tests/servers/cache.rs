@@ -170,7 +170,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
 fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason() {
     let place = Place::new();
     for (cache, part) in [
-        ("up:postgres", "postgres is no cache; there are: memcached, redis"),
+        ("up:postgres", "postgres is not a cache; there are: memcached, redis"),
         ("up:memcachd", "did you mean up:memcached?"),
         ("nonsense", "is not a target"),
     ] {
