@@ -106,8 +106,7 @@ fn a_server_on_another_host_is_watched_there() {
         return;
     }
     let mut command = within(&std::env::current_exe().unwrap());
-    let output =
-        command.args(["--exact", "agent::between_two_networks", "--ignored"]).output().unwrap();
+    let output = command.args(["--exact", "agent::between_two_networks", "--ignored"]).output().unwrap();
     assert!(output.status.success(), "{:?}", Answer::of(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
 }
@@ -194,10 +193,10 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     };
     assert!(refused(&["observe"], None).contains("requires a token"));
     assert!(refused(&["observe"], Some("short")).contains("at least 16 characters"));
-    assert!(
-        refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains("'everywhere' is not an \
-                                                                               address")
-    );
+    assert!(refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains(
+        "'everywhere' is not an \
+                                                                               address"
+    ));
     std::fs::write(&token, TOKEN).unwrap();
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     assert!(refused(&["observe", "--token-file", token.to_str().unwrap()], None).contains("other users"));

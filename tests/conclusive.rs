@@ -66,7 +66,10 @@ fn a_run_of_fixed_rounds_cannot_be_prolonged() {
     assert_eq!(place.run(&EQUALS).code, Some(0));
     let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("fixed number of rounds") && answer.err.contains("--until conclusive"), "{answer:?}");
+    assert!(
+        answer.err.contains("fixed number of rounds") && answer.err.contains("--until conclusive"),
+        "{answer:?}"
+    );
 }
 
 #[test]

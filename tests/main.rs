@@ -1,6 +1,8 @@
 //! Every driver and every experiment on real servers, through the libraries and through the program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
+mod agent;
+mod conclusive;
 mod conformance;
 mod custom;
 mod durability;
@@ -9,7 +11,6 @@ mod hangs;
 mod hostile_text;
 mod interleave;
 mod lies;
-mod agent;
 mod observed;
 mod packets;
 mod program;
@@ -18,7 +19,6 @@ mod restarts;
 mod sabotage;
 mod said;
 mod servers;
-mod conclusive;
 mod standstill;
 mod support;
 mod web;

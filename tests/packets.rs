@@ -8,7 +8,7 @@ mod capture;
 use crate::servers::common::{SERVERS, skip, tell};
 use crate::support::Answer;
 use capture::{Capture, Traffic};
-use kurabe_core::observation::{Endpoint, Observation, Observer, MonitorGuard, WireUse};
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;

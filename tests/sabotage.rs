@@ -3,10 +3,10 @@
 //! A saboteur stands between the engine and `null:`, and lies as the scripts and servers of the published
 //! experiments did. The same run without it must pass, or the tests would prove nothing.
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
-use crate::value::{Reply, Value};
 use crate::stats_probe::StatsProbe;
+use crate::value::{Reply, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
-use crate::value::{Reply, Value};
 use crate::stats_probe::StatsProbe;
+use crate::value::{Reply, Value};
 use std::ops::DerefMut;
 
 /// Changes what one session does. Each method forwards to `inner` unless it is overridden.

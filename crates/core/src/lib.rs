@@ -5,7 +5,6 @@
 //! has axes; one value of each makes a [`Cell`](axis::Cell), and [`Operation`](operation::Operation)s make its
 //! transaction. A [`TrialRecord`](run::TrialRecord) is one measurement of one cell. A run is all of them.
 
-pub mod interceptor;
 pub mod axis;
 pub mod collection;
 pub mod custom;
@@ -14,6 +13,7 @@ pub mod durability;
 pub mod error;
 pub mod experiment;
 pub mod facts;
+pub mod interceptor;
 pub mod job;
 pub mod load;
 pub mod metric;
@@ -24,11 +24,11 @@ pub mod planned;
 pub mod raw;
 pub mod run;
 pub mod secret;
+pub mod stats_probe;
 pub mod target;
 pub mod text;
 pub mod units;
 pub mod value;
 pub mod verification;
-pub mod stats_probe;
 
 pub use error::{Error, ErrorKind, Result};

@@ -185,8 +185,7 @@ pub const CLOSE: Metric = time("close", "time to close a connection");
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
 /// Bytes that a job moved.
-pub const BYTES: Metric =
-    Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
+pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
 
 /// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
@@ -257,9 +256,13 @@ pub const PROCESSES_ADDED: Metric = Metric::new(
 pub const THREADS: Metric =
     Metric::new("threads", Unit::Count, Better::Neither, "of the server, with all connections open");
 /// The increase of their number since before the connections were opened.
-pub const THREADS_ADDED: Metric =
-    Metric::new("threads added", Unit::Count, Better::Neither, "increase since before the connections were \
-                                                                opened");
+pub const THREADS_ADDED: Metric = Metric::new(
+    "threads added",
+    Unit::Count,
+    Better::Neither,
+    "increase since before the connections were \
+                                                                opened",
+);
 
 #[cfg(test)]
 mod tests {

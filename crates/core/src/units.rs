@@ -136,13 +136,8 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-<<<<<<< HEAD
 /// The most similar of `known` to a misspelt word, if one is similar enough: by edit distance, in which a
 /// transposition of neighbouring letters is one error.
-=======
-/// The most similar of `known` to a misspelt word, if one is similar enough: by edit distance (Levenshtein 1966) in
-/// which a transposition of neighbouring letters is one error (Damerau 1964).
->>>>>>> bef134d (Describe operations, runs and server statistics in plain sentences)
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
@@ -153,28 +148,6 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-<<<<<<< HEAD
-=======
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Row i has the distances of a's first i letters to every prefix of b.
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
->>>>>>> bef134d (Describe operations, runs and server statistics in plain sentences)
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -164,7 +164,8 @@ impl Cost {
             cost.measured += least * times;
             cost.fixed += each * times;
             // An A/A control has its own data on another instance, and if trials are interleaved.
-            let own = is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
+            let own =
+                is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
                 let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
                 // Data is reloaded after each restart.

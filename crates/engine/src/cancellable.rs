@@ -1,8 +1,8 @@
 //! Makes the tool's own work on a session, such as loading data, end when the user stops the run. On a slow server
 //! that work may take longer than all trials.
 
-use kurabe_core::interceptor::{Interceptor, InterceptedSession};
 use kurabe_core::driver::Session;
+use kurabe_core::interceptor::{InterceptedSession, Interceptor};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 

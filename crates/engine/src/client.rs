@@ -1,14 +1,14 @@
 //! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
 
 use crate::connections::Connections;
-use crate::timeline::Timeline;
+use crate::cpu_partition;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup, sleep_sharply};
-use crate::spans::Spans;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
-use crate::cpu_partition;
 use crate::slices::Lane;
+use crate::spans::Spans;
+use crate::timeline::Timeline;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
@@ -230,10 +230,9 @@ impl<'a> Worker<'a> {
             self.outcome.done.completed += self.shared.pipeline;
             let Some(until) = until else { continue };
             let now = Instant::now();
-            let even =
-                self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {
-                    warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.most()
-                });
+            let even = self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {
+                warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.most()
+            });
             if now >= until && even {
                 break;
             }

@@ -111,7 +111,8 @@ mod tests {
     fn what_is_started_among_servers_stays_there_and_this_thread_does_not() {
         let before = allowed().unwrap();
         let Some(cpu_partition) = CpuPartition::of_this_machine() else { return };
-        let started = cpu_partition.with_server_affinity(|| std::thread::spawn(allowed)).join().unwrap().unwrap();
+        let started =
+            cpu_partition.with_server_affinity(|| std::thread::spawn(allowed)).join().unwrap().unwrap();
         assert_eq!(started, cpu_partition.servers);
         assert_eq!(allowed().unwrap(), before);
     }

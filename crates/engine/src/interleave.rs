@@ -8,7 +8,7 @@ use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
-use crate::trial::{Failure, LoadModel, Executed, Trial, panicked};
+use crate::trial::{Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
@@ -71,11 +71,13 @@ impl Runner<'_> {
             .map(|(id, ready)| self.member(round, *id, ready, &options, rerun.is_some()))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
-        let executed = self.execute(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
+        let executed =
+            self.execute(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
         let mut outcomes = Vec::with_capacity(group.len());
         for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
-            let judged = executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
+            let judged =
+                executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
             let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push((outcome, disturbed));
@@ -155,7 +157,8 @@ impl Runner<'_> {
                     let state = state.as_ref().map_err(Failure::clone)?;
                     trial.as_ref().map_err(Failure::clone)?.execute(state, Some(lane))
                 };
-                let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, execute);
+                let thread =
+                    thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, execute);
                 if thread.is_err() {
                     lane.leave();
                 }
@@ -171,8 +174,9 @@ impl Runner<'_> {
                 stats.stood_still = stood_still;
             }
             let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
-                let thread = thread
-                    .map_err(|e| Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}")))?;
+                let thread = thread.map_err(|e| {
+                    Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
+                })?;
                 let executed: Result<Executed, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
                 Ok((executed?, stats))

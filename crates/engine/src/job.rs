@@ -1,10 +1,10 @@
 //! One trial of a job: timed from its start to its end in one thread, then verified.
 
 use crate::clock::process_cpu;
+use crate::cpu_partition;
 use crate::fixture::Fixture;
 use crate::plan::RunCell;
 use crate::runner::Runner;
-use crate::cpu_partition;
 use crate::standstill::Monitor;
 use crate::trial::Failure;
 use kurabe_core::driver::ConnectOptions;
@@ -43,7 +43,9 @@ impl Runner<'_> {
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = ConnectOptions::default();
         let run = || -> Result<Ran> {
-            cpu_partition::pin_thread(self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients))?;
+            cpu_partition::pin_thread(
+                self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
+            )?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
             let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
             let (began, cpu) = (Instant::now(), process_cpu());
@@ -58,8 +60,9 @@ impl Runner<'_> {
         // A separate thread, so that the checks do not run on its processors.
         let ran = thread::scope(|scope| {
             let thread = thread::Builder::new().name("job".to_owned()).spawn_scoped(scope, run);
-            let thread = thread
-                .map_err(|why| Error::new(ErrorKind::Limit, format!("cannot start the job's thread: {why}")))?;
+            let thread = thread.map_err(|why| {
+                Error::new(ErrorKind::Limit, format!("cannot start the job's thread: {why}"))
+            })?;
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();

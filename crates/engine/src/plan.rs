@@ -117,7 +117,8 @@ impl Plan {
             let mut cell = if let Some(at) = known {
                 drafted.swap_remove(at)
             } else {
-                let aa_control = record.aa_control.then_some(AaControl { second_instance: record.second_instance });
+                let aa_control =
+                    record.aa_control.then_some(AaControl { second_instance: record.second_instance });
                 plan.plan_cell(record.target, record.axes.clone(), aa_control)?
             };
             if record.unavailable.is_none() && cell.available().is_none() {
@@ -241,7 +242,10 @@ impl Plan {
             .iter()
             .map(|cell| &cell.record)
             .find(|record| record.aa_control && record.target == target);
-        aa_control.map_or_else(|| !self.cells.iter().any(|cell| cell.record.aa_control), |record| record.second_instance)
+        aa_control.map_or_else(
+            || !self.cells.iter().any(|cell| cell.record.aa_control),
+            |record| record.second_instance,
+        )
     }
 
     fn group(&mut self) {
@@ -357,9 +361,7 @@ pub fn planned(
     }
     let name = experiment.info().name;
     let pages = experiment.pages();
-    pages
-        .ok_or_else(|| Error::unsupported(format!("{name} cannot run through an application")))?
-        .plan(axes)
+    pages.ok_or_else(|| Error::unsupported(format!("{name} cannot run through an application")))?.plan(axes)
 }
 
 /// Why a cell cannot be measured under this load on any target.

@@ -2,13 +2,13 @@
 //! starts.
 
 use crate::cancellable::cancellable;
+use crate::cpu_partition::CpuPartition;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
 use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
-use crate::cpu_partition::CpuPartition;
 use crate::target::{Restart, Target};
 use crate::trial::{Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
@@ -221,7 +221,9 @@ impl Runner<'_> {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
             // Whether to rerun depends on the disturbance and on the time spent so far, never on the result.
-            if !stood_still && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE {
+            if !stood_still
+                && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE
+            {
                 continue;
             }
             let mut progress = state.progress(self.plan, rounds);
@@ -325,7 +327,8 @@ impl Runner<'_> {
         };
         if stood_still.is_zero() {
             let interference_check = self.interference_check.zip(trial.as_ref().ok());
-            let why = interference_check.and_then(|(interference_check, measured)| interference_check(measured));
+            let why =
+                interference_check.and_then(|(interference_check, measured)| interference_check(measured));
             return (trial, why.map(|why| Disturbance { why, stood_still: false }));
         }
         let why = standstill(stood_still);
@@ -461,8 +464,9 @@ impl Runner<'_> {
                 let slo = Duration::from_nanos(self.plan.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
                 let search = RateSearch { slo, arrivals, time };
-                let found =
-                    search.find(|load_model, time| made(load_model, Stop { duration: Some(time), ..Stop::default() }));
+                let found = search.find(|load_model, time| {
+                    made(load_model, Stop { duration: Some(time), ..Stop::default() })
+                });
                 found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
             }
         };

@@ -5,8 +5,10 @@
 
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::observation::Observation;
+use kurabe_core::stats_probe::{
+    Clients, EngineUse, EngineWaits, Reading, SnapshotPoint, StatsProbe, Unavailable,
+};
 use kurabe_core::text::printable;
-use kurabe_core::stats_probe::{Clients, EngineUse, EngineWaits, SnapshotPoint, Unavailable, Reading, StatsProbe};
 use kurabe_core::{Error, Result};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -108,7 +110,10 @@ impl ServerStats {
                     self.probe = Some(probe);
                     match seen {
                         Ok(waits) if waits.samples > 0 => self.waits = Some(waits),
-                        Ok(_) => self.reported.not_sampled = Some("the trial was too short for a sample".to_owned()),
+                        Ok(_) => {
+                            self.reported.not_sampled =
+                                Some("the trial was too short for a sample".to_owned())
+                        }
                         Err(error) => self.reported.not_sampled = Some(clause(&error)),
                     }
                 }
@@ -135,7 +140,9 @@ impl ServerStats {
             Err(error) => {
                 // After a failure, what the server would report to the next query is not known either.
                 self.probe = None;
-                self.reported.unavailable.push(Unavailable { what: "later statistics".to_owned(), why: clause(&error) });
+                self.reported
+                    .unavailable
+                    .push(Unavailable { what: "later statistics".to_owned(), why: clause(&error) });
                 Reading::default()
             }
         }
@@ -224,7 +231,7 @@ fn clause(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::stats_probe::{WaitState, SessionSample};
+    use kurabe_core::stats_probe::{SessionSample, WaitState};
 
     /// Answers after a delay.
     struct Slow(Duration);

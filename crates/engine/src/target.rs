@@ -40,7 +40,15 @@ pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
 impl Target {
     /// A target that acquires its lease, can be measured, and cannot be restarted.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
-        Self { name: name.into(), driver, facts, claims: true, skip_reason: None, restart: None, second: None }
+        Self {
+            name: name.into(),
+            driver,
+            facts,
+            claims: true,
+            skip_reason: None,
+            restart: None,
+            second: None,
+        }
     }
 
     /// The second instance, if a cell is measured on it.

@@ -2,9 +2,9 @@
 
 use crate::client::Outcome;
 use crate::connections::Connections;
-use crate::timeline::Timeline;
 use crate::open::Paced;
 use crate::spans::Spans;
+use crate::timeline::Timeline;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_stats::Histogram;

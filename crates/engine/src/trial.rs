@@ -1,18 +1,18 @@
 //! One trial: one operation of one cell, from preparation to verification on the server.
 
-use crate::server_stats::ServerStats;
 use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
-use crate::timeline;
+use crate::cpu_partition::CpuPartition;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::server_memory::MemoryReading;
-use crate::cpu_partition::CpuPartition;
+use crate::server_stats::ServerStats;
 use crate::slices::{Lane, SliceStats};
 use crate::standstill::Monitor;
 use crate::throughput;
+use crate::timeline;
 use crate::totals::Totals;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
@@ -288,9 +288,15 @@ impl Trial<'_> {
                 requests: self.stop.requests.map(|requests| share(requests, index, count)),
                 capacity: capacity.map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
             };
-            let no_thread =
-                |why| Error::new(ErrorKind::Limit, format!("cannot start the thread of client {index} of \
-                                                            {count}: {why}"));
+            let no_thread = |why| {
+                Error::new(
+                    ErrorKind::Limit,
+                    format!(
+                        "cannot start the thread of client {index} of \
+                                                            {count}: {why}"
+                    ),
+                )
+            };
             let transaction = self.workload.transaction(self.operation.name, state, client);
             let started = transaction.and_then(|transaction| {
                 thread::Builder::new()
@@ -363,7 +369,8 @@ impl Trial<'_> {
             let port = stats.as_ref().and_then(|stats| stats.port());
             // Clients wait at the gate; a panic of the observer must not block them.
             let begin = |observer: &dyn Observer| {
-                catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port))).ok()
+                catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port)))
+                    .ok()
             };
             let guard = self.observer.filter(|_| !abandon).and_then(begin);
             if let Some(stats) = &mut stats {

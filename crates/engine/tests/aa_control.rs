@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Driver, Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;

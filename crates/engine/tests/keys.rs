@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
 use kurabe_core::Result;
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
 use kurabe_core::target::TargetUrl;
@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{Runner, InterferenceCheck};
+use kurabe_engine::runner::{InterferenceCheck, Runner};
 use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -142,8 +142,9 @@ fn all_targets_are_asked_for_the_same_keys() {
     let trials = drawn(None);
     let first = |trial: &&Drawn| trial.target == 0;
     for one in trials.iter().filter(first) {
-        let is_twin =
-            |other: &&Drawn| other.target == 1 && other.aa_control == one.aa_control && other.round == one.round;
+        let is_twin = |other: &&Drawn| {
+            other.target == 1 && other.aa_control == one.aa_control && other.round == one.round
+        };
         let twin = trials.iter().filter(is_twin).find(|other| other.statement == one.statement);
         assert_eq!(one.keys, twin.unwrap().keys);
     }

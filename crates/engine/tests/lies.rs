@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;

@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
     Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare, Transaction,
     Workload,
 };
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::run::{Outcome, RunSpec};

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::metric::WAIT;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;

@@ -7,12 +7,17 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{Runner, InterferenceCheck};
+use kurabe_engine::runner::{InterferenceCheck, Runner};
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
 /// A run of point reads on `null:` with this many rounds, and additional rounds after them.
-fn run(rounds: u32, more: &[u32], interference_check: Option<InterferenceCheck>, earlier: &[TrialRecord]) -> Vec<TrialRecord> {
+fn run(
+    rounds: u32,
+    more: &[u32],
+    interference_check: Option<InterferenceCheck>,
+    earlier: &[TrialRecord],
+) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
     let spec = RunSpec {

@@ -26,11 +26,10 @@ pub(crate) fn taken(url: &mut TargetUrl) -> Option<String> {
 pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     let token = token(None)?;
     let Endpoint::Tcp { host, .. } = server else {
-        return Err(Error::usage(format!(
-            "?{OPTION}: only servers reached by TCP can be observed remotely"
-        )));
+        return Err(Error::usage(format!("?{OPTION}: only servers reached by TCP can be observed remotely")));
     };
-    let bad = || Error::usage(format!("?{OPTION}={text} is not an address")).hint("write HOST:PORT, HOST or :PORT");
+    let bad =
+        || Error::usage(format!("?{OPTION}={text} is not an address")).hint("write HOST:PORT, HOST or :PORT");
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, rest)) => (name, rest.strip_prefix(':')),
         None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),

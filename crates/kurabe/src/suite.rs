@@ -255,9 +255,7 @@ impl Request {
             .hint("increase it, or use fewer --rounds"));
         }
         if self.records == Some(0) {
-            return Err(
-                Error::usage("--records 0 is out of range").hint("use at least 1")
-            );
+            return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
         let slice = self.slice(rounds, open)?;
         let operations: Vec<String> = info

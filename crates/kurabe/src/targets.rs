@@ -12,8 +12,8 @@ use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
-use kurabe_engine::plan::Plan;
 use kurabe_engine::cpu_partition::CpuPartition;
+use kurabe_engine::plan::Plan;
 use kurabe_engine::target::{Restart, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
@@ -71,7 +71,9 @@ impl Wish {
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
             cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
-            second_instances: (0..spec.targets.len()).map(|target| plan.wants_second_instance(target)).collect(),
+            second_instances: (0..spec.targets.len())
+                .map(|target| plan.wants_second_instance(target))
+                .collect(),
         }
     }
 
@@ -94,7 +96,8 @@ impl Opened {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
                 output.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
-                let server = Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
+                let server =
+                    Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;
                 reached.options.extend(driver_options(url));
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
@@ -350,8 +353,9 @@ fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {
 
 /// The start options from a target's URL.
 fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
-    let program = std::env::current_exe()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}")))?;
+    let program = std::env::current_exe().map_err(|e| {
+        Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}"))
+    })?;
     let mut options = StartOptions::new(program);
     options.connections = connections;
     let of_driver = driver_options(url);

@@ -12,9 +12,10 @@ const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Du
 
 /// The option.
 pub(crate) fn option() -> Arg {
-    Arg::new("timeout").long("timeout").value_name("TIME").help(
-        "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]",
-    )
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("TIME")
+        .help("Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]")
 }
 
 /// The value from the command line, if given.

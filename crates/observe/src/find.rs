@@ -1,6 +1,6 @@
 //! From where a server listens to its processes.
 
-use crate::diag::{NetlinkClient, LISTEN};
+use crate::diag::{LISTEN, NetlinkClient};
 use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
 use std::collections::BTreeSet;

@@ -13,19 +13,19 @@
 mod diag;
 mod find;
 mod group;
-mod memory;
 mod host;
 mod machine;
+mod memory;
+mod monitor;
 mod process;
 mod remote;
 mod sampler;
 mod tiers;
-mod monitor;
 mod wire;
 
 pub use machine::{dishonest_sync, disturbances};
-pub use remote::{AgentEvent, Agent, PORT, Remote, Token};
 pub use monitor::Monitor;
+pub use remote::{Agent, AgentEvent, PORT, Remote, Token};
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.
 ///

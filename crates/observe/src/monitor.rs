@@ -2,15 +2,16 @@
 
 use crate::find::listeners;
 use crate::group::CpuLimit;
-use crate::memory;
 use crate::host;
+use crate::memory;
 use crate::process::{Counters, Pid, process_tree};
 use crate::remote::{Remote, RemoteMonitor, RemoteSample};
 use crate::sampler::{Sampler, Samples};
 use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
-    Endpoint, MemoryUsage, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse, MonitorGuard, WireUse,
+    Endpoint, MemoryUsage, MonitorGuard, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse,
+    WireUse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
-        let mut sampling = SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Samples::default() };
+        let mut sampling =
+            SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Samples::default() };
         let began = Instant::now();
         let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
         for n in 1..=500 {

@@ -6,7 +6,7 @@
 //! is answered again; where it does not hold, the kernel's times of the last segment each way tell, as far as its clock
 //! can (4 ms or so): a client that sends its next request at once leaves them equal.
 
-use crate::diag::{NetlinkClient, ESTABLISHED, Info, Socket};
+use crate::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use crate::find::own_sockets;
 use kurabe_core::observation::{Endpoint, WireUse};
 use std::collections::HashMap;
@@ -47,7 +47,8 @@ impl Wire {
             return None;
         };
         let (begin, ends) = (HashMap::new(), HashMap::new());
-        let mut wire = Self { netlink: NetlinkClient::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
+        let mut wire =
+            Self { netlink: NetlinkClient::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
         let ends = wire.netlink.sockets(ESTABLISHED, wire.far, 0).ok()?;
         let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
@@ -112,7 +113,11 @@ impl End {
 
     /// How many looks told who had the move, and at how many it was the server; `last`: all is answered again.
     fn verdict(&self, last: &Info) -> (u64, u64) {
-        if balance(last) == self.answered { (self.samples, self.held) } else { (self.classified, self.came_later) }
+        if balance(last) == self.answered {
+            (self.samples, self.held)
+        } else {
+            (self.classified, self.came_later)
+        }
     }
 }
 

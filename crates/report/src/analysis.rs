@@ -1,11 +1,11 @@
 //! The analysis of a recorded run: everything that a report contains.
 
 use crate::comparison::compare;
-use crate::results::figures;
 use crate::findings::{self, Context};
 use crate::labels::Labels;
 use crate::metrics;
 use crate::noise::Noise;
+use crate::results::figures;
 use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
 use crate::template::promise;

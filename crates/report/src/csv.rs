@@ -5,7 +5,7 @@
 //! `--format ab`.
 
 use crate::attribution::Attribution;
-use crate::summary::{CellResult, CounterResult, MetricResult, MetricInfo, Summary};
+use crate::summary::{CellResult, CounterResult, MetricInfo, MetricResult, Summary};
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
 use kurabe_core::stats_probe::Counter;
@@ -58,7 +58,9 @@ const COLUMNS: &[Column] = &[
     ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
     ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
     ("log_bytes_per_op", |_, cell| number(counter(cell, Counter::LogBytes).map(|one| one.per_operation))),
-    ("binlog_bytes_per_op", |_, cell| number(counter(cell, Counter::BinlogBytes).map(|one| one.per_operation))),
+    ("binlog_bytes_per_op", |_, cell| {
+        number(counter(cell, Counter::BinlogBytes).map(|one| one.per_operation))
+    }),
     ("file_bytes_per_op", |_, cell| number(counter(cell, Counter::FileBytes).map(|one| one.per_operation))),
     ("lock_waits", |_, cell| whole(counter(cell, Counter::LockWaits).map(|one| one.total))),
     ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),

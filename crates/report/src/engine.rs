@@ -6,8 +6,8 @@ use crate::summary::{CellResult, CounterResult, SessionShare, Status, Summary};
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
+use kurabe_core::stats_probe::{Counter, MOST, StatementUse, WaitGroup, WaitState};
 use kurabe_core::units;
-use kurabe_core::stats_probe::{WaitState, MOST, Counter, StatementUse, WaitGroup};
 use std::collections::BTreeMap;
 
 /// The minimum share of session time for a row.
@@ -232,9 +232,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
     Some(Titled {
         title: format!("Statements of {}", operation.plural),
-        legend:
-            "The server's statistics of the statements in this database with the most time."
-                .to_owned(),
+        legend: "The server's statistics of the statements in this database with the most time.".to_owned(),
         table,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::finding::Interval;
 use crate::labels::Labels;
-use crate::summary::{CellResult, MetricResult, MetricInfo, Status};
+use crate::summary::{CellResult, MetricInfo, MetricResult, Status};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;

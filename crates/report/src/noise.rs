@@ -34,7 +34,8 @@ impl Noise {
             .filter_map(|aa_control| Some((aa_control, original(cells, aa_control)?)))
             .collect();
         let floor = |aa_control: &CellResult, original: &CellResult, metric: &MetricInfo| {
-            let same = pairs.iter().filter(|(other, _)| other.target_index == aa_control.target_index).count();
+            let same =
+                pairs.iter().filter(|(other, _)| other.target_index == aa_control.target_index).count();
             let settings = IntervalSettings::new(mix(spec.seed, 0xAA)).for_comparisons(same as u32);
             let pair = paired(aa_control, original, metric, spec);
             let difference = noise_floor(&[PairedRatio::of(&pair.a, &pair.b, &settings).ok()?])?;

@@ -3,7 +3,7 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::labels::OperationLabels;
-use crate::summary::{CellResult, Latency, MetricResult, MetricInfo, OpenLoopResult, Rate, Status, Summary};
+use crate::summary::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 
@@ -34,9 +34,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         let cells: Vec<&CellResult> = summary
             .cells
             .iter()
-            .filter(|cell| {
-                cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
-            })
+            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control)
             .collect();
         if cells.is_empty() {
             continue;
@@ -226,8 +224,7 @@ impl Lacking {
 pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
     let mut groups: Vec<Vec<&CellResult>> = Vec::new();
     for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
-        let key =
-            |cell: &CellResult| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
+        let key = |cell: &CellResult| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
         match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
             Some(group) => group.push(cell),
             None => groups.push(vec![cell]),

@@ -265,7 +265,12 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             durability(promises, labels),
         ),
         F::NoDifference { scope, pair, margin, .. } => {
-            format!("{} differ by less than {}{}.", sides(scope, pair, labels), percent(*margin), place(scope))
+            format!(
+                "{} differ by less than {}{}.",
+                sides(scope, pair, labels),
+                percent(*margin),
+                place(scope)
+            )
         }
         F::Inconclusive { scope, pair, smallest_detectable, .. } => {
             let least = smallest_detectable.map_or_else(
@@ -397,7 +402,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 0 => String::new(),
                 n => format!(", {} were never started", units::count(*n)),
             };
-            format!("{}{place}{held}: {}/s were served{dropped}.", operations(scope), figure(*served_per_second))
+            format!(
+                "{}{place}{held}: {}/s were served{dropped}.",
+                operations(scope),
+                figure(*served_per_second)
+            )
         }
         F::GeneratorLate { scope, lag_us, p99_us } => format!(
             "response times of {}{} are invalid: the load generator was {} late (p99), of {}.",
@@ -459,7 +468,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotCompared { run } => {
             format!("{run} is not complete: its results are shown, but not compared.")
         }
-        F::NoBaseline => "the baseline has no results, so nothing was compared; the tables show the other cells.".to_owned(),
+        F::NoBaseline => {
+            "the baseline has no results, so nothing was compared; the tables show the other cells."
+                .to_owned()
+        }
         F::OneRound => "one round has no interval, so no verdict is possible; use more rounds.".to_owned(),
         F::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
             let part = if *exact { String::new() } else { of_cells(*cells, *of) };
@@ -478,7 +490,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 String::new()
             };
             let one = if *cells > 1 { "; in one of them " } else { ": " };
-            let of = if *of == 1 { " during the one cell".to_owned() } else { format!(" during {cells} of {of} cells") };
+            let of = if *of == 1 {
+                " during the one cell".to_owned()
+            } else {
+                format!(" during {cells} of {of} cells")
+            };
             format!("the machine had other load{of}{on}{one}{reason}. Repeat the run on an idle machine.")
         }
         F::Preflight { warning } => format!("{}.", warning.trim_end_matches('.')),
@@ -494,11 +510,19 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         ),
         F::Rerun { trials, reason } => format!(
             "{} disturbed and repeated ({reason}); the disturbed results do not count.",
-            if *trials == 1 { "1 trial was".to_owned() } else { format!("{} trials were", units::count(*trials)) }
+            if *trials == 1 {
+                "1 trial was".to_owned()
+            } else {
+                format!("{} trials were", units::count(*trials))
+            }
         ),
         F::Failed { cells } => format!(
             "{} no results because a trial failed.",
-            if *cells == 1 { "1 cell has".to_owned() } else { format!("{} cells have", units::count(*cells)) }
+            if *cells == 1 {
+                "1 cell has".to_owned()
+            } else {
+                format!("{} cells have", units::count(*cells))
+            }
         ),
         F::Resumed { from_trial, changes } => format!(
             "trials from number {} on used {}, which may change results.",
@@ -515,7 +539,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::WrongAnswers { answers } => format!(
             "{} wrong.",
-            if *answers == 1 { "1 reply was".to_owned() } else { format!("{} replies were", units::count(*answers)) }
+            if *answers == 1 {
+                "1 reply was".to_owned()
+            } else {
+                format!("{} replies were", units::count(*answers))
+            }
         ),
         F::Unsteady { scope, cells, of, change } => {
             let (word, by) = if *change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
@@ -545,11 +573,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let more = further_rounds.map_or_else(
                 || "more rounds are not expected to decide that".to_owned(),
                 |more| {
-                    let how = if *until {
-                        "'kurabe resume' with more --max-rounds"
-                    } else {
-                        "--until conclusive"
-                    };
+                    let how =
+                        if *until { "'kurabe resume' with more --max-rounds" } else { "--until conclusive" };
                     format!("about {} would decide {which} ({how})", more_rounds(more))
                 },
             );
@@ -564,7 +589,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let refused = "cannot be made with any number of rounds";
             match not_comparable {
                 0 => format!("every comparison is conclusive: different, or equal to within {margin}."),
-                n if n == of => format!("{} {refused}.", if *n == 1 { "the comparison".to_owned() } else { format!("all {n} comparisons") }),
+                n if n == of => format!(
+                    "{} {refused}.",
+                    if *n == 1 { "the comparison".to_owned() } else { format!("all {n} comparisons") }
+                ),
                 n => format!(
                     "{n} of {of} comparisons {refused}; every other one is conclusive: different, or equal \
                      to within {margin}."
@@ -578,7 +606,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 ""
             };
             let verb = if *targets == 1 { "is" } else { "are" };
-            format!("{} of this run {verb} left out of this report{floor}.", many((*targets).into(), "target"))
+            format!(
+                "{} of this run {verb} left out of this report{floor}.",
+                many((*targets).into(), "target")
+            )
         }
         F::PublishingRestricted { target: name, version, says, name: clause, source } => {
             let version = if version.is_empty() { String::new() } else { format!(" {version}") };
@@ -587,7 +618,17 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotReported { target: name, what, reason } => {
             format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
         }
-        F::Tested { targets, cpus, rounds: made, comparisons, further_comparisons, slice_ns, restarts, not_interleaved, analysed_after } => {
+        F::Tested {
+            targets,
+            cpus,
+            rounds: made,
+            comparisons,
+            further_comparisons,
+            slice_ns,
+            restarts,
+            not_interleaved,
+            analysed_after,
+        } => {
             let (varied, held) = labels.tested();
             let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
             let held =
@@ -598,13 +639,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             };
             let slices = slice_ns.map_or_else(String::new, |ns| {
                 let slice = units::time(Duration::from_nanos(ns));
-                format!(", the first with separate, observed trials, the others interleaved in slices of \
-                         {slice}")
+                format!(
+                    ", the first with separate, observed trials, the others interleaved in slices of \
+                         {slice}"
+                )
             });
             let separate = not_interleaved.as_ref().map_or_else(String::new, |why| match why {
-                NotInterleaved::OpenLoop => {
-                    "; trials are not interleaved (open loop)".to_owned()
-                }
+                NotInterleaved::OpenLoop => "; trials are not interleaved (open loop)".to_owned(),
                 NotInterleaved::FewRounds => {
                     format!("; trials are not interleaved (needs {LEAST_INTERLEAVED_ROUNDS} rounds)")
                 }
@@ -649,11 +690,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NoiseFloor { largest, each } => match largest {
             Some(largest) => {
                 let one = |floor: &NoiseFloor| {
-                    let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
+                    let of =
+                        if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
                     format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
                 };
                 let of_target = |floors: &[NoiseFloor]| {
-                    let on = if floors[0].second_instance { "on a second instance" } else { "on the same server" };
+                    let on =
+                        if floors[0].second_instance { "on a second instance" } else { "on the same server" };
                     let on = if labels.several_targets() {
                         format!("{} {on}", target(&floors[0].target))
                     } else {
@@ -663,7 +706,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 };
                 let targets: Vec<String> =
                     each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
-                let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
+                let whose =
+                    if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
                 format!(
                     "noise floor: two measurements of {whose} in each round may differ by {} ({}).",
                     percent(*largest),
@@ -721,13 +765,19 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::Changes { better, worse, no_difference, inconclusive, not_comparable } => {
             let all = better + worse + no_difference + inconclusive + not_comparable;
-            let rest = [(no_difference, "equal"), (inconclusive, "inconclusive"), (not_comparable, "not comparable")];
+            let rest = [
+                (no_difference, "equal"),
+                (inconclusive, "inconclusive"),
+                (not_comparable, "not comparable"),
+            ];
             let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
             let rest = rest.collect::<Vec<_>>().concat();
             if all == 0 {
                 return "the two runs have no results in common.".to_owned();
             }
-            format!("of {all} results in both runs, {better} are better in the second and {worse} worse{rest}.")
+            format!(
+                "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
+            )
         }
         F::NotInterleaved { noise_floor } => {
             let floor = noise_floor.map_or_else(String::new, |floor| {
@@ -744,7 +794,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::OnlyIn { run, target: name } => format!("only {run} has {name}."),
         F::Unmatched { run, figures } => {
-            format!("{} of {run} have no counterpart: their axis values differ.", many((*figures).into(), "figure"))
+            format!(
+                "{} of {run} have no counterpart: their axis values differ.",
+                many((*figures).into(), "figure")
+            )
         }
     }
 }

@@ -7,7 +7,7 @@ mod common;
 use common::{INFO, Pattern, Scenario, bottlenecks, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
-use kurabe_core::stats_probe::{WaitState, EngineWaits, WaitGroup};
+use kurabe_core::stats_probe::{EngineWaits, WaitGroup, WaitState};
 use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, of_trial};
 use kurabe_report::finding::{Section, Why};
 use kurabe_report::summary::VerdictResult;
@@ -282,8 +282,13 @@ fn who_held_the_requests_tells_locks_from_the_way() {
             server(seen).busiest[0].cpu_ns = 20_000_000;
             quiet(seen);
             measured.completed = 100;
-            seen.wire =
-                Some(WireUse { connections: 1, rtt_us: 30.0, classified: 100, at_server, ..WireUse::default() });
+            seen.wire = Some(WireUse {
+                connections: 1,
+                rtt_us: 30.0,
+                classified: 100,
+                at_server,
+                ..WireUse::default()
+            });
         })
     };
     let found = sleeping(98);
@@ -324,8 +329,13 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
         (server.disk_wait, server.written_bytes) = (Some(disk), Some(9_000));
         quiet(seen);
         measured.completed = 100;
-        seen.wire =
-            Some(WireUse { connections: 1, rtt_us: 30.0, classified: 100, at_server: 98, ..WireUse::default() });
+        seen.wire = Some(WireUse {
+            connections: 1,
+            rtt_us: 30.0,
+            classified: 100,
+            at_server: 98,
+            ..WireUse::default()
+        });
         seen.waits = said;
     })
 }

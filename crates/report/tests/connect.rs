@@ -120,7 +120,12 @@ fn another_factor_than_the_published_one_is_told_with_the_application_that_would
     assert!(told.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."), "{told}");
     // 83 µs and 1 ms: with 935 µs more each, the ratio is 1.9; with 353 µs, 3.1. On PostgreSQL, only negative work
     // would give 3.1.
-    assert!(told.ends_with("It would be 3.1 to 1.9 times with this much other work per request: 353 µs to 935 µs on SQLite."), "{told}");
+    assert!(
+        told.ends_with(
+            "It would be 3.1 to 1.9 times with this much other work per request: 353 µs to 935 µs on SQLite."
+        ),
+        "{told}"
+    );
 }
 
 #[test]

@@ -35,12 +35,12 @@
 pub mod distribution;
 mod error;
 pub mod histogram;
+pub mod interim;
 pub mod interval;
 pub mod nested;
 pub mod paired;
 pub mod permutation;
 pub mod rng;
-pub mod interim;
 pub mod steady;
 pub mod summary;
 pub mod verdict;

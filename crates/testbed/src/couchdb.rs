@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Instance};
+use crate::engine::{Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 
@@ -213,7 +213,11 @@ impl Engine for CouchDb {
     /// The session is public, once all parts of the server are up.
     fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
         let answer = wire::http(instance.port, "/_session")?;
-        if answer.contains("\"userCtx\"") { Ok(()) } else { Err("the server on this port is not CouchDB".to_owned()) }
+        if answer.contains("\"userCtx\"") {
+            Ok(())
+        } else {
+            Err("the server on this port is not CouchDB".to_owned())
+        }
     }
 
     fn socket(&self, _site: &Instance) -> Option<PathBuf> {

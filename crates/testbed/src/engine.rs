@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::os_user::OsUser;
 use crate::options::Spec;
+use crate::os_user::OsUser;
 use crate::tls::TlsFiles;
 
 /// An installed server program.

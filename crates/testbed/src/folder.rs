@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::TestbedError;
-use crate::os_user::OsUser;
 use crate::options::Spec;
+use crate::os_user::OsUser;
 use crate::process::{self, Identity};
 
 /// The prefix of the folders' names.

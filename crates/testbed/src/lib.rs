@@ -8,13 +8,11 @@
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
 //! lacks.
 
-mod os_user;
 mod couchdb;
 mod engine;
 mod environment;
 mod error;
 mod folder;
-pub mod supervisor;
 mod log;
 mod mariadb;
 mod memcached;
@@ -22,6 +20,7 @@ mod mongodb;
 mod mysql;
 mod mysql_family;
 mod options;
+mod os_user;
 mod port;
 mod postgres;
 mod process;
@@ -29,6 +28,7 @@ mod programs;
 mod redis;
 mod registry;
 mod server;
+pub mod supervisor;
 mod template;
 pub mod testing;
 mod tls;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, ConnectionLimit, Instance};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MariaDb;

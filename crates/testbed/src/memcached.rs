@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, ConnectionLimit, Instance};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Instance};
+use crate::engine::{Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 
@@ -112,7 +112,10 @@ impl Engine for MongoDb {
         let mut launch = if is_stand_in(instance) {
             launch.path("data", &instance.data()).path("socket", &socket(instance))
         } else {
-            launch.path("dbpath", &instance.data()).path("unixSocketPrefix", &instance.dir).arg("--bind_ip=127.0.0.1")
+            launch
+                .path("dbpath", &instance.data())
+                .path("unixSocketPrefix", &instance.dir)
+                .arg("--bind_ip=127.0.0.1")
         };
         launch = match (&instance.tls, is_stand_in(instance)) {
             (None, _) => launch,

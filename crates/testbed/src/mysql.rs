@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, ConnectionLimit, Instance};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MySql;
@@ -118,8 +118,9 @@ impl Engine for MySql {
 
     fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         family::init_file(instance)?;
-        let initialize =
-            launch(&instance.installed.program).arg("--initialize-insecure").path("datadir", &instance.data());
+        let initialize = launch(&instance.installed.program)
+            .arg("--initialize-insecure")
+            .path("datadir", &instance.data());
         Ok(vec![family::as_root(initialize)])
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::TestbedError;
-use crate::engine::{Launch, Instance};
+use crate::engine::{Instance, Launch};
 
 /// Settings of both that only the testbed may set.
 pub(crate) const RESERVED: &[&str] = &[

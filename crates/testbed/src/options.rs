@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn room_for_connections_is_made_where_the_default_has_not_enough_and_the_caller_says_nothing() {
         let settings = |engine: &str, connections, own: &[(&str, &str)]| {
-            let options = own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
+            let options =
+                own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
             let options = StartOptions { connections, ..options };
             let settings = options.spec(engine).settings;
             settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
@@ -251,7 +252,8 @@ mod tests {
     #[test]
     fn a_cache_gets_room_for_its_values_and_only_a_cache_does() {
         let settings = |engine: &str, own: &[(&str, &str)]| {
-            let options = own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
+            let options =
+                own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
             let options = StartOptions { room: Some((10_000, 1_000)), ..options };
             let settings = options.spec(engine).settings;
             settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, ConnectionLimit, Instance};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{programs, wire};
 
 pub(crate) struct Postgres;
@@ -130,7 +130,9 @@ impl Engine for Postgres {
     }
 
     fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        self.socket(instance).map_or(Ok(()), |socket| wire::postgres(&socket)).and_then(|()| wire::tcp(instance.port))
+        self.socket(instance)
+            .map_or(Ok(()), |socket| wire::postgres(&socket))
+            .and_then(|()| wire::tcp(instance.port))
     }
 
     fn socket(&self, instance: &Instance) -> Option<PathBuf> {

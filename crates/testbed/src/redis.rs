@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, ConnectionLimit, Instance};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{programs, wire};
 
 /// One of the two.
@@ -133,7 +133,9 @@ impl Engine for Redis {
     }
 
     fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        self.socket(instance).map_or(Ok(()), |socket| wire::redis(&socket)).and_then(|()| wire::tcp(instance.port))
+        self.socket(instance)
+            .map_or(Ok(()), |socket| wire::redis(&socket))
+            .and_then(|()| wire::tcp(instance.port))
     }
 
     fn socket(&self, instance: &Instance) -> Option<PathBuf> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::supervisor::{self, Facts, Request, Report};
+use crate::supervisor::{self, Facts, Report, Request};
 use crate::{StartOptions, TestbedError, environment, registry};
 
 /// Added to a server's time limit, for the supervisor's work before and after.
@@ -54,7 +54,8 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
         reports,
         facts: None,
     };
-    let spec = serde_json::to_string(&options.spec(engine)).map_err(TestbedError::io("writing the request"))?;
+    let spec =
+        serde_json::to_string(&options.spec(engine)).map_err(TestbedError::io("writing the request"))?;
     // If this fails, the supervisor has ended, and the missing answer gives a better error.
     let _ = link.send(&spec);
     match link.receive()? {

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use crate::os_user::OsUser;
 use crate::engine::Instance;
+use crate::os_user::OsUser;
 use crate::programs;
 
 const UNFINISHED: &str = ".unfinished-";

@@ -10,8 +10,8 @@ use rcgen::{
 };
 
 use crate::TestbedError;
-use crate::os_user::OsUser;
 use crate::folder::write_private;
+use crate::os_user::OsUser;
 
 /// The files of a server with TLS, all PEM.
 #[derive(Debug, Clone)]

@@ -18,7 +18,14 @@ pub struct Reading {
 
 impl Reading {
     /// Adds a counter if the server reported it, or otherwise the reason why not.
-    pub fn count(&mut self, what: Counter, value: Option<u64>, from: &str, scope: CounterScope, why_not: &str) {
+    pub fn count(
+        &mut self,
+        what: Counter,
+        value: Option<u64>,
+        from: &str,
+        scope: CounterScope,
+        why_not: &str,
+    ) {
         match value {
             Some(value) => self.counts.push(EngineCount::new(what, value, from, scope)),
             None => self.add_unavailable(what.word(), why_not),
@@ -153,7 +160,11 @@ mod tests {
             ..Reading::default()
         };
         let now = Reading {
-            counts: vec![count(Counter::LogBytes, 175), count(Counter::Evictions, 3), count(Counter::LockWaits, 1)],
+            counts: vec![
+                count(Counter::LogBytes, 175),
+                count(Counter::Evictions, 3),
+                count(Counter::LockWaits, 1),
+            ],
             ..Reading::default()
         };
         let mut used = EngineUse::default();

@@ -153,7 +153,10 @@ mod tests {
         waits.add(vec![session_sample(WaitState::Lock, "row"), session_sample(WaitState::Log, "sync")]);
         waits.finish();
         assert_eq!((waits.samples, waits.sessions, waits.active, waits.locks, waits.logs), (2, 4, 3, 2, 1));
-        assert_eq!((waits.groups[0].wait_state, waits.groups[0].seen, waits.groups.len()), (WaitState::Lock, 2, 3));
+        assert_eq!(
+            (waits.groups[0].wait_state, waits.groups[0].seen, waits.groups.len()),
+            (WaitState::Lock, 2, 3)
+        );
         waits.without_names();
         assert!(waits.groups.iter().all(|group| group.event.is_empty() && group.statement.is_empty()));
     }

@@ -2,7 +2,9 @@
 
 use super::protocol::Client;
 use crate::wire::Stream;
-use kurabe_core::stats_probe::{Clients, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatsProbe};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 
 /// The connection that asks.
@@ -16,7 +18,13 @@ impl StatsProbe for MemcachedStatsProbe {
         }
         let stats = self.0.stats("stats")?;
         let missing = "this version has no such counter";
-        reading.count(Counter::Evictions, stats.number("evictions"), "evictions", CounterScope::Server, missing);
+        reading.count(
+            Counter::Evictions,
+            stats.number("evictions"),
+            "evictions",
+            CounterScope::Server,
+            missing,
+        );
         reading.add_unavailable(Counter::LogBytes.word(), "it keeps values in memory alone");
         Ok(reading)
     }

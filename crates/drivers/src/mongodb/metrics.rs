@@ -4,7 +4,9 @@
 use super::facts::at;
 use super::link::Link;
 use super::session::whole;
-use kurabe_core::stats_probe::{Clients, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatsProbe};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 use mongodb::bson::{Document, rawdoc};
 
@@ -64,7 +66,8 @@ mod tests {
         };
         let mut reading = Reading::default();
         counts(&status, &mut reading);
-        let found: Vec<(Counter, u64)> = reading.counts.iter().map(|count| (count.what, count.value)).collect();
+        let found: Vec<(Counter, u64)> =
+            reading.counts.iter().map(|count| (count.what, count.value)).collect();
         assert_eq!(found, [(Counter::LogBytes, 7), (Counter::RowsReturned, 3)]);
         assert_eq!(reading.unavailable.len(), COUNTERS.len() - 2);
     }

@@ -9,7 +9,8 @@ use crate::reported::listed;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::stats_probe::{
-    Clients, WaitState, EngineCount, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatementUse, StatsProbe, shortened,
+    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
+    StatsProbe, WaitState, shortened,
 };
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,9 +86,12 @@ impl MysqlStatsProbe {
             reading.add_unavailable("binary log bytes", "the server keeps no binary log");
             return Ok(());
         }
-        if let Some(files) = reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")? {
+        if let Some(files) =
+            reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?
+        {
             let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
-            let count = EngineCount::new(Counter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", CounterScope::Server);
+            let count =
+                EngineCount::new(Counter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", CounterScope::Server);
             reading.counts.push(count);
         }
         Ok(())
@@ -150,7 +154,9 @@ impl MysqlStatsProbe {
                    SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
                    WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
                    AND DIGEST_TEXT NOT LIKE 'SHOW %'";
-        let Some(found) = reading.reported(rows(&mut self.link, sql), "statements", "")? else { return Ok(()) };
+        let Some(found) = reading.reported(rows(&mut self.link, sql), "statements", "")? else {
+            return Ok(());
+        };
         let (mut examined, mut returned) = (0, 0);
         for row in &found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);

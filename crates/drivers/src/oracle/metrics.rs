@@ -5,7 +5,9 @@
 
 use super::link::Link;
 use crate::reported::{Reported, listed};
-use kurabe_core::stats_probe::{Clients, WaitState, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatsProbe, shortened};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe, WaitState, shortened,
+};
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 
@@ -122,7 +124,8 @@ mod tests {
     use super::*;
 
     fn wait_state(status: &str, state: &str, class: &str, event: &str) -> WaitState {
-        session_sample(&["7,9", status, state, class, event, "UPDATE T SET A = :1"].map(str::to_owned)).wait_state
+        session_sample(&["7,9", status, state, class, event, "UPDATE T SET A = :1"].map(str::to_owned))
+            .wait_state
     }
 
     #[test]

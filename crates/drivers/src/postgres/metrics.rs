@@ -11,7 +11,8 @@ use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::Result;
 use kurabe_core::stats_probe::{
-    Clients, WaitState, EngineCount, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatementUse, StatsProbe, shortened,
+    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
+    StatsProbe, WaitState, shortened,
 };
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -67,7 +68,12 @@ impl PostgresStatsProbe {
     }
 
     /// Asks for numbers, each a counter.
-    fn count(&mut self, reading: &mut Reading, sql: &str, counters: &[(Counter, &str, CounterScope)]) -> Result<()> {
+    fn count(
+        &mut self,
+        reading: &mut Reading,
+        sql: &str,
+        counters: &[(Counter, &str, CounterScope)],
+    ) -> Result<()> {
         let found = match rows(&mut self.link, sql) {
             Err(error) if error.server_code().is_some() => {
                 let why = error.to_string();
@@ -97,7 +103,9 @@ impl PostgresStatsProbe {
              JOIN pg_catalog.pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() \
              AND query NOT LIKE '%pg\\_%' GROUP BY query"
         );
-        let Some(found) = reading.reported(rows(&mut self.link, &sql), "statements", "")? else { return Ok(()) };
+        let Some(found) = reading.reported(rows(&mut self.link, &sql), "statements", "")? else {
+            return Ok(());
+        };
         let mut returned = 0;
         for row in found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -140,12 +148,20 @@ impl PostgresStatsProbe {
             reading,
             &pages,
             &[
-                (Counter::PagesRequested, "pg_statio_user_tables.*_blks_hit + *_blks_read", CounterScope::Database),
+                (
+                    Counter::PagesRequested,
+                    "pg_statio_user_tables.*_blks_hit + *_blks_read",
+                    CounterScope::Database,
+                ),
                 (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
             ],
         )?;
         let files = "SELECT temp_files FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
-        self.count(reading, files, &[(Counter::Temporary, "pg_stat_database.temp_files", CounterScope::Database)])?;
+        self.count(
+            reading,
+            files,
+            &[(Counter::Temporary, "pg_stat_database.temp_files", CounterScope::Database)],
+        )?;
         let (checkpoints, from) = if self.version < CHECKPOINTER {
             (
                 "SELECT checkpoints_timed + checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
@@ -240,8 +256,11 @@ fn session_sample(row: &[String]) -> SessionSample {
         },
         _ => WaitState::Idle,
     };
-    let event =
-        if wait_state == WaitState::Idle || kind.is_empty() { String::new() } else { format!("{kind}: {wait}") };
+    let event = if wait_state == WaitState::Idle || kind.is_empty() {
+        String::new()
+    } else {
+        format!("{kind}: {wait}")
+    };
     // An idle session shows the statement before.
     let statement = if wait_state == WaitState::Idle { String::new() } else { shortened(field(4)) };
     SessionSample { wait_state, state: state.to_owned(), event, statement }

@@ -4,7 +4,9 @@ use super::connect::lines;
 use super::protocol::Client;
 use crate::reported::Reported;
 use crate::wire::Stream;
-use kurabe_core::stats_probe::{Clients, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatsProbe};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 
 /// The connection that asks.
@@ -37,14 +39,26 @@ impl StatsProbe for RedisStatsProbe {
 
 fn counts(info: &Reported, reading: &mut Reading) {
     let missing = "this version has no such counter";
-    reading.count(Counter::Evictions, info.number("evicted_keys"), "evicted_keys", CounterScope::Server, missing);
+    reading.count(
+        Counter::Evictions,
+        info.number("evicted_keys"),
+        "evicted_keys",
+        CounterScope::Server,
+        missing,
+    );
     let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));
     let copies = saves.zip(rewrites).map(|(saves, rewrites)| saves + rewrites);
     reading.count(Counter::Checkpoints, copies, "rdb_saves + aof_rewrites", CounterScope::Server, missing);
     // A log that is written anew is another one: its size says nothing of what came to the one before.
     let from = format!("aof_current_size, log {}", rewrites.unwrap_or(0));
     let log = info.number("aof_current_size").filter(|_| info.number("aof_enabled") == Some(1));
-    reading.count(Counter::LogBytes, log, &from, CounterScope::Server, "the server keeps no append-only file");
+    reading.count(
+        Counter::LogBytes,
+        log,
+        &from,
+        CounterScope::Server,
+        "the server keeps no append-only file",
+    );
 }
 
 #[cfg(test)]

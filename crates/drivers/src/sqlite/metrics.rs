@@ -2,7 +2,9 @@
 //! counts the bytes that a process hands to files (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the journal,
 //! and back to the database. While clients are measured the tool itself writes nothing but its progress to a terminal.
 
-use kurabe_core::stats_probe::{Clients, Counter, SnapshotPoint, CounterScope, Reading, SessionSample, StatsProbe};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 use std::fs;
 

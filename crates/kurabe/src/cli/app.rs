@@ -8,9 +8,7 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).default_value(default).help(help)
     };
     Command::new("app")
-        .about(
-            "Serves the transactions of experiments over HTTP for any load generator, until Ctrl-C",
-        )
+        .about("Serves the transactions of experiments over HTTP for any load generator, until Ctrl-C")
         .arg(
             Arg::new("target")
                 .required(true)
@@ -18,8 +16,13 @@ pub(super) fn command() -> Command {
                 .help("The database: a URL, or up:ENGINE for a throwaway server"),
         )
         .arg(crate::timeout::option())
-        .arg(arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Address to listen on; port 0 chooses a free \
-                                                              port"))
+        .arg(arg(
+            "listen",
+            "ADDRESS:PORT",
+            "127.0.0.1:8080",
+            "Address to listen on; port 0 chooses a free \
+                                                              port",
+        ))
         .arg(
             Arg::new("allow-remote")
                 .long("allow-remote")
@@ -43,8 +46,13 @@ pub(super) fn command() -> Command {
                 .help("Size of the connection pool [default: half the number of workers]"),
         )
         .arg(arg("workers", "N", "16", "Number of worker threads, each with one request at a time"))
-        .arg(arg("queue", "N", "1000", "Requests that may wait for a worker; further ones are answered with \
-                                        503"))
+        .arg(arg(
+            "queue",
+            "N",
+            "1000",
+            "Requests that may wait for a worker; further ones are answered with \
+                                        503",
+        ))
         .arg(
             Arg::new("experiment")
                 .long("experiment")
@@ -91,7 +99,12 @@ pub(super) fn command() -> Command {
                 .value_name("CLASS")
                 .help("Durability class of writes [default: unchanged]"),
         )
-        .arg(arg("header-time", "TIME", "10s", "Time limit for the head of a request; answered with 408 \
-                                                after it"))
+        .arg(arg(
+            "header-time",
+            "TIME",
+            "10s",
+            "Time limit for the head of a request; answered with 408 \
+                                                after it",
+        ))
         .arg(arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"))
 }

@@ -23,9 +23,7 @@ pub(crate) fn command() -> Command {
         .max_term_width(100)
         .args(everywhere())
         .subcommand(run::command())
-        .subcommand(
-            Command::new("list").about("Lists experiments with their axes, and kinds of targets"),
-        )
+        .subcommand(Command::new("list").about("Lists experiments with their axes, and kinds of targets"))
         .subcommand(
             Command::new("doctor")
                 .about("Checks targets: version, durability, limits and available experiments")
@@ -92,9 +90,12 @@ pub(crate) fn command() -> Command {
             Command::new("resume")
                 .about("Continues an interrupted run at its next trial")
                 .arg(one_run("The run to continue"))
-                .arg(Arg::new("max-rounds").long("max-rounds").value_name("N").help(
-                    "New maximum number of rounds, for a run started with --until conclusive",
-                ))
+                .arg(
+                    Arg::new("max-rounds")
+                        .long("max-rounds")
+                        .value_name("N")
+                        .help("New maximum number of rounds, for a run started with --until conclusive"),
+                )
                 .args(again()),
         )
         .subcommand(
@@ -172,13 +173,11 @@ fn one_run(help: &'static str) -> Arg {
 
 fn again() -> [Arg; 2] {
     [
-        Arg::new("target").value_name("TARGET").num_args(0..).help(
-            "The same targets in the same order, with passwords, which the run file does not contain",
-        ),
-        Arg::new("no-html")
-            .long("no-html")
-            .action(ArgAction::SetTrue)
-            .help("Do not write the HTML report"),
+        Arg::new("target")
+            .value_name("TARGET")
+            .num_args(0..)
+            .help("The same targets in the same order, with passwords, which the run file does not contain"),
+        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
     ]
 }
 

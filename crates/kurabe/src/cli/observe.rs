@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     Command::new("observe")
-        .about("Reports this host's server metrics to remote runs whose target URL has ?observe, until \
-                Ctrl-C")
+        .about(
+            "Reports this host's server metrics to remote runs whose target URL has ?observe, until \
+                Ctrl-C",
+        )
         .arg(
             Arg::new("listen")
                 .long("listen")

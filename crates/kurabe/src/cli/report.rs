@@ -7,7 +7,9 @@ use std::path::PathBuf;
 pub(super) fn command() -> Command {
     Command::new("report")
         .about("Writes the report of a run")
-        .arg(one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true))
+        .arg(
+            one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true),
+        )
         .arg(
             Arg::new("format")
                 .long("format")
@@ -23,8 +25,10 @@ pub(super) fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("Output file ('-': standard output) [default: html in the run's folder, other formats \
-                       to standard output]"),
+                .help(
+                    "Output file ('-': standard output) [default: html in the run's folder, other formats \
+                       to standard output]",
+                ),
         )
         .arg(
             Arg::new("published")

@@ -61,9 +61,17 @@ fn pgbench() -> Command {
             .long("builtin")
             .action(ArgAction::Append),
         )
-        .arg(arg("scale", 's', "N", "Value of :scale; with --init, the size of the tables [default: 1; the \
+        .arg(
+            arg(
+                "scale",
+                's',
+                "N",
+                "Value of :scale; with --init, the size of the tables [default: 1; the \
                                      number of rows of pgbench_branches for built-in scripts on existing \
-                                     tables]").long("scale"))
+                                     tables]",
+            )
+            .long("scale"),
+        )
         .arg(
             Arg::new("init")
                 .short('i')
@@ -178,8 +186,12 @@ fn how() -> [Arg; 19] {
             "Requests per trial, over all clients: 5000, or write=1000,read=10000 [default: depends on the \
              experiment]",
         ),
-        arg("duration", "TIME", "Duration of each trial's measured phase; with --requests, whichever ends \
-                                 first"),
+        arg(
+            "duration",
+            "TIME",
+            "Duration of each trial's measured phase; with --requests, whichever ends \
+                                 first",
+        ),
         arg(
             "budget",
             "TIME",
@@ -221,8 +233,12 @@ fn how() -> [Arg; 19] {
              then include differences between starts [default: 0]",
         ),
         arg("seed", "N", "Seed of data, order and random inputs [default: from the clock; it is recorded]"),
-        arg("records", "N", "Number of records in the store before it is read [default: depends on the \
-                             experiment]"),
+        arg(
+            "records",
+            "N",
+            "Number of records in the store before it is read [default: depends on the \
+                             experiment]",
+        ),
         arg(
             "arrivals",
             "HOW",
@@ -243,9 +259,6 @@ fn how() -> [Arg; 19] {
             .action(ArgAction::SetTrue)
             .help_heading(heading)
             .help("Print cells, rounds and expected time, and measure nothing"),
-        Arg::new("no-html")
-            .long("no-html")
-            .action(ArgAction::SetTrue)
-            .help("Do not write the HTML report"),
+        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
     ]
 }

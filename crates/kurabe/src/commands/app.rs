@@ -143,7 +143,8 @@ impl Asked {
 /// The address to listen on: only on this machine unless the user allows others.
 fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     let address: SocketAddr = text.parse().map_err(|_| {
-        Error::usage(format!("--listen: '{text}' is not an address")).hint("write 127.0.0.1:8080 or [::1]:8080")
+        Error::usage(format!("--listen: '{text}' is not an address"))
+            .hint("write 127.0.0.1:8080 or [::1]:8080")
     })?;
     if address.ip().is_loopback() || remote {
         return Ok(address);
@@ -166,7 +167,8 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
         let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
         match axis {
             "clients" => {
-                return Err(Error::usage("--set: the number of clients is the number of workers").hint("write --workers N"));
+                return Err(Error::usage("--set: the number of clients is the number of workers")
+                    .hint("write --workers N"));
             }
             "connection" => {
                 let what = "--set: the connection mode applies to all experiments";
@@ -365,9 +367,10 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
         let name = format!("{name} {operation}");
         if failed > 0 {
             let n = units::count(failed);
-            output
-                .note(&format!("{name}: not verified on the server: the outcome of {n} failed requests is \
-                                unknown"));
+            output.note(&format!(
+                "{name}: not verified on the server: the outcome of {n} failed requests is \
+                                unknown"
+            ));
             continue;
         }
         let found = target.driver.connect(&ConnectOptions::default()).and_then(|mut session| {

@@ -1,10 +1,10 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::warnings::{warnings, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
+use super::warnings::{refuse_unseen, scattered, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -67,9 +67,8 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
-        output.note(&format!(
-            "loading {records} records, so that each trial changes each record at most once"
-        ));
+        output
+            .note(&format!("loading {records} records, so that each trial changes each record at most once"));
     }
     plan.complete(targets)?;
     if plan.trials() == 0 {

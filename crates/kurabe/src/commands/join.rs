@@ -20,10 +20,8 @@ pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
             .hint("write 1/2 for the first of two, 2/2 for the other"));
     };
     match (number, join) {
-        (1, Some(_)) => {
-            Err(Error::usage("--join is not valid for the first part, which loads the data")
-                .hint("add --part 2/2"))
-        }
+        (1, Some(_)) => Err(Error::usage("--join is not valid for the first part, which loads the data")
+            .hint("add --part 2/2")),
         (2.., None) => Err(Error::usage(format!("--part {text} serves the data that the first part loaded"))
             .hint("add its URL: --join http://127.0.0.1:8080")),
         _ => Ok(Part { number, of }),
@@ -42,9 +40,8 @@ impl First {
         let url = TargetUrl::parse(text).map_err(|error| error.context("--join"))?;
         let driver = kurabe_drivers::registry::open(&url).map_err(|error| error.context("--join"))?;
         if !driver.capabilities().is_application {
-            return Err(
-                Error::usage(format!("--join: {url} is not an application")).hint("write http://127.0.0.1:8080")
-            );
+            return Err(Error::usage(format!("--join: {url} is not an application"))
+                .hint("write http://127.0.0.1:8080"));
         }
         let session = driver.connect(&ConnectOptions::default()).map_err(|error| error.context("--join"))?;
         Ok(Self { url: url.to_string(), session: RefCell::new(session) })
@@ -54,9 +51,8 @@ impl First {
     fn about(&self, experiment: &str) -> Result<Map<String, Value>> {
         let body = page::get(&mut **self.session.borrow_mut(), &format!("/{experiment}"))
             .map_err(|error| error.context(&self.url).context("--join"))?;
-        serde_json::from_slice(&body).map_err(|_| {
-            Error::usage(format!("--join: {} does not describe {experiment}", self.url))
-        })
+        serde_json::from_slice(&body)
+            .map_err(|_| Error::usage(format!("--join: {} does not describe {experiment}", self.url)))
     }
 
     /// The seed of its data, from its description of one of these experiments.

@@ -1,7 +1,6 @@
 //! The commands, one module each.
 
 mod app;
-mod warnings;
 mod compare;
 mod doctor;
 mod execute;
@@ -13,10 +12,11 @@ mod report;
 mod run;
 mod runs;
 mod scale;
-mod stopping_rule;
 mod show;
+mod stopping_rule;
 mod truth;
 mod up;
+mod warnings;
 mod wire;
 
 use crate::exit::{self, Exit, OfRunFile};

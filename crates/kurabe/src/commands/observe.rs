@@ -6,7 +6,7 @@ use crate::{observers, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_observe::{AgentEvent, Agent, PORT};
+use kurabe_observe::{Agent, AgentEvent, PORT};
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

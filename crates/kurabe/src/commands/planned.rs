@@ -100,7 +100,10 @@ pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Optio
     (expected > budget.mul_f64(LATE)).then(|| {
         let expected = Duration::from_secs(expected.as_secs());
         let budget = units::time(budget);
-        format!("judging by the first round, the run will take about {} instead of {budget}", units::time(expected))
+        format!(
+            "judging by the first round, the run will take about {} instead of {budget}",
+            units::time(expected)
+        )
     })
 }
 

@@ -30,10 +30,8 @@ pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result
         })?;
         match found {
             Some((other, name)) if other != scale => {
-                let what = format!(
-                    "pgbench's tables have scale {other} on {name} and {scale} on {}",
-                    target.name
-                );
+                let what =
+                    format!("pgbench's tables have scale {other} on {name} and {scale} on {}", target.name);
                 return Err(Error::usage(what).hint("use the same scale on all targets").into());
             }
             _ => found = Some((scale, &target.name)),

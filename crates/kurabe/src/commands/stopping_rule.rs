@@ -85,8 +85,10 @@ pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
     let Some(most) = max_rounds else { return Ok(false) };
     if run.header.spec.until.is_none() {
         return Err(Error::usage("this run has a fixed number of rounds; no rounds can be added")
-            .hint("repeated analyses would find false differences more often; start a run with --until \
-                   conclusive")
+            .hint(
+                "repeated analyses would find false differences more often; start a run with --until \
+                   conclusive",
+            )
             .into());
     }
     let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);

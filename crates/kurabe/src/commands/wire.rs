@@ -55,11 +55,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
             statements.map_or_else(
                 || "cannot be read: the connection is encrypted".to_owned(),
                 |texts| {
-                    if texts.is_empty() {
-                        "none while connecting".to_owned()
-                    } else {
-                        shown(&texts)
-                    }
+                    if texts.is_empty() { "none while connecting".to_owned() } else { shown(&texts) }
                 },
             ),
         ));

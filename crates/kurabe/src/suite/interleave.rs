@@ -26,7 +26,8 @@ impl Interleave {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let slice = units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
+        let slice =
+            units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
         if SLICES.contains(&slice) {
             return Ok(Self::Slices(slice));
         }
@@ -45,9 +46,8 @@ impl Request {
             Some(Interleave::Slices(slice)) => slice,
         };
         if open {
-            return Err(Error::usage("--interleave cannot be combined with --rate").hint(
-                "in an open loop transactions are due at any time, not only in a trial's slices",
-            ));
+            return Err(Error::usage("--interleave cannot be combined with --rate")
+                .hint("in an open loop transactions are due at any time, not only in a trial's slices"));
         }
         if !enough {
             return Err(Error::usage(format!(

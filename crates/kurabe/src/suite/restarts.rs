@@ -34,8 +34,7 @@ impl Request {
         spec.restarts = restarts as u32;
         let rounds = spec.rounds_in_blocks(spec.rounds);
         if self.rounds.is_some() && rounds != spec.rounds {
-            let first =
-                if spec.slice_ns.is_some() { " after the first, which is not compared" } else { "" };
+            let first = if spec.slice_ns.is_some() { " after the first, which is not compared" } else { "" };
             return Err(Error::usage(format!(
                 "{} rounds cannot be divided into {} blocks of equal length of at least 2 rounds{first}",
                 spec.rounds,

@@ -17,11 +17,11 @@ impl Request {
                 budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
             })),
             Some(other) => {
-                Err(Error::usage(format!("--until: unknown value '{other}'")).hint("write --until conclusive"))
+                Err(Error::usage(format!("--until: unknown value '{other}'"))
+                    .hint("write --until conclusive"))
             }
             None if self.margin.is_some() || self.max_rounds.is_some() => {
-                Err(Error::usage("--margin and --max-rounds require --until")
-                    .hint("add --until conclusive"))
+                Err(Error::usage("--margin and --max-rounds require --until").hint("add --until conclusive"))
             }
             None => Ok(None),
         }

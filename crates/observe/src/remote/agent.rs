@@ -1,7 +1,7 @@
 //! The observer's side: `kurabe observe`.
 
 use super::channel::{self, Channel, Token};
-use super::{Answer, Request, RemoteSample, boot};
+use super::{Answer, RemoteSample, Request, boot};
 use crate::monitor::Monitor;
 use kurabe_core::observation::{Observer, ServerUse};
 use rustix::net::sockopt;
@@ -73,25 +73,25 @@ impl Agent {
                     std::thread::sleep(POLL);
                     continue;
                 };
-                let (busy, unauthenticated, monitor, events) = (&busy, &unauthenticated, &monitor, events.clone());
+                let (busy, unauthenticated, monitor, events) =
+                    (&busy, &unauthenticated, &monitor, events.clone());
                 let Some(unauthenticated) = Unauthenticated::admit(unauthenticated, from.ip()) else {
                     let why = channel::TOO_MANY_UNAUTHENTICATED;
                     let _ = prepare(&stream).map(|()| channel::refuse(stream, why));
                     let _ = events.send(AgentEvent::Refused(from, why.to_owned()));
                     continue;
                 };
-                let started =
-                    std::thread::Builder::new().name("agent".to_owned()).spawn_scoped(scope, {
-                        let events = events.clone();
-                        move || {
-                            let heard = self.meet(stream, unauthenticated, busy);
-                            let served = heard
-                                .and_then(|(channel, _slot)| serve_run(channel, from, monitor, stop, &events));
-                            if let Err(why) = served {
-                                let _ = events.send(AgentEvent::Refused(from, why));
-                            }
+                let started = std::thread::Builder::new().name("agent".to_owned()).spawn_scoped(scope, {
+                    let events = events.clone();
+                    move || {
+                        let heard = self.meet(stream, unauthenticated, busy);
+                        let served = heard
+                            .and_then(|(channel, _slot)| serve_run(channel, from, monitor, stop, &events));
+                        if let Err(why) = served {
+                            let _ = events.send(AgentEvent::Refused(from, why));
                         }
-                    });
+                    }
+                });
                 // Without a thread the connection is closed, which is all that can be said.
                 let _ = started;
             }
@@ -348,7 +348,8 @@ mod tests {
         // They say nothing, or a byte now and then.
         let idle: Vec<TcpStream> =
             (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
-        let refused = |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("not proved"));
+        let refused =
+            |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("not proved"));
         assert!(observer.events.iter().take(MOST).all(|event| refused(&event)));
         let began = Instant::now();
         // Those that were let in are turned away when their time is over, drop by drop or not.

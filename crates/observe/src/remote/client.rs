@@ -1,7 +1,7 @@
 //! The run's side: asks an observer for what it sees.
 
 use super::channel::{Channel, Token};
-use super::{Answer, Request, RemoteSample, boot};
+use super::{Answer, RemoteSample, Request, boot};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 

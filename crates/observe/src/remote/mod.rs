@@ -3,14 +3,14 @@
 //! `docs/observe.md` describes the protocol. Both sides prove that they have the same token, which never crosses the
 //! network; from then on every message carries a code that only the two can make.
 
+mod agent;
 mod channel;
 mod client;
-mod agent;
 
+pub use agent::{Agent, AgentEvent};
 pub use channel::Token;
 pub use client::Remote;
 pub(crate) use client::RemoteMonitor;
-pub use agent::{AgentEvent, Agent};
 
 use kurabe_core::observation::{HostUse, ProcessUse, Sample};
 use serde::{Deserialize, Serialize};

@@ -12,10 +12,11 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Resumption, RunEnd, RunHeader, RunSpec,
     TargetRecord, TrialRecord,
 };
-use kurabe_core::verification::Verification;
 use kurabe_core::stats_probe::{
-    WaitState, EngineCount, EngineUse, EngineWaits, Counter, Unavailable, CounterScope, StatementUse, WaitGroup,
+    Counter, CounterScope, EngineCount, EngineUse, EngineWaits, StatementUse, Unavailable, WaitGroup,
+    WaitState,
 };
+use kurabe_core::verification::Verification;
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
 
@@ -213,7 +214,12 @@ fn observed() -> Observation {
             cost_ns: 14,
         }),
         engine: Some(EngineUse {
-            counts: vec![EngineCount::new(Counter::LogBytes, 15, "pg_current_wal_insert_lsn", CounterScope::Server)],
+            counts: vec![EngineCount::new(
+                Counter::LogBytes,
+                15,
+                "pg_current_wal_insert_lsn",
+                CounterScope::Server,
+            )],
             statements: vec![StatementUse {
                 text: "UPDATE t".into(),
                 calls: 16,

@@ -44,8 +44,10 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
                 Sides::Server => ("a thread of the server", server.thread, server.thread_queue),
             };
             let (work, queue) = (percent(work), percent(queue));
-            format!("{who} was running for {work} of the time, and runnable but waiting for a processor for \
-                     {queue}")
+            format!(
+                "{who} was running for {work} of the time, and runnable but waiting for a processor for \
+                     {queue}"
+            )
         }
         Rule::Interface => format!("the network interface used {share} of its capacity"),
         Rule::WireTime => format!(
@@ -62,9 +64,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::LocksReported => {
             let lock = reported.lock.map_or_else(String::new, |lock| format!(" ({lock})"));
             let samples = reported.samples;
-            format!(
-                "the server reports waits for locks in {share} of {samples} session samples{lock}"
-            )
+            format!("the server reports waits for locks in {share} of {samples} session samples{lock}")
         }
         Rule::HeldRequests => format!(
             "the server had unanswered requests in {share} of {} samples, and used little CPU and no storage",
@@ -75,9 +75,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
             let event =
                 reported.other.map_or_else(String::new, |(event, _)| format!(" (\u{201c}{event}\u{201d})"));
             let samples = reported.samples;
-            format!(
-                "the server reports waits for the log in {share} of {samples} session samples{event}"
-            )
+            format!("the server reports waits for the log in {share} of {samples} session samples{event}")
         }
         Rule::StorageSamples => {
             let who = if facts.in_process { "a client waited" } else { "the server waited" };

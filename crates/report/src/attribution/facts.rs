@@ -2,7 +2,7 @@
 
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::stats_probe::{WaitState, EngineWaits};
+use kurabe_core::stats_probe::{EngineWaits, WaitState};
 use std::collections::BTreeSet;
 
 /// Rates and shares of one trial. CPU usage is in processors: 0.5 is half of one for the whole time.
@@ -122,7 +122,8 @@ impl Reported {
             };
             format!("{}{at}", group.event)
         });
-        let other = named(|wait_state| matches!(wait_state, WaitState::Log | WaitState::File | WaitState::Other));
+        let other =
+            named(|wait_state| matches!(wait_state, WaitState::Log | WaitState::File | WaitState::Other));
         (samples > 0).then(|| Self {
             samples,
             locks: share(waits.locks),

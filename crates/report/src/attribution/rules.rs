@@ -404,7 +404,11 @@ mod tests {
 
     fn wire() -> impl Strategy<Value = Option<Wire>> {
         let wire = (0.0..1e4_f64, 0_u64..200, 0.0..1.0_f64);
-        prop::option::of(wire.prop_map(|(rtt_us, classified, at_server)| Wire { rtt_us, classified, at_server }))
+        prop::option::of(wire.prop_map(|(rtt_us, classified, at_server)| Wire {
+            rtt_us,
+            classified,
+            at_server,
+        }))
     }
 
     prop_compose! {

@@ -10,7 +10,7 @@ mod render;
 use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
 use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
 use crate::metrics::samples;
-use crate::summary::{CellResult, MetricResult, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;

@@ -125,7 +125,11 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
     }
     let finding = |(target, why, what): (&str, &str, Vec<String>)| {
         // If nothing is reported at all, the rest is implied.
-        let what = if what.iter().any(|one| one == "all statistics") { vec!["all statistics".to_owned()] } else { what };
+        let what = if what.iter().any(|one| one == "all statistics") {
+            vec!["all statistics".to_owned()]
+        } else {
+            what
+        };
         Finding::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
     };
     all.into_iter().map(finding).collect()

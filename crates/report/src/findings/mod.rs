@@ -14,11 +14,11 @@
 mod answer;
 mod basis;
 mod bottlenecks;
-mod warnings;
 mod open_loop;
 pub(crate) mod pairs;
 mod published;
 mod ranking;
+mod warnings;
 
 use crate::comparison::TARGET;
 use crate::finding::{Finding, Promise, Scope, Section, Statement};

@@ -35,9 +35,10 @@ pub(super) fn findings(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
 fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for operation in &context.labels.operations {
-        let cells = context.cells.iter().filter(|cell| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
-        });
+        let cells = context
+            .cells
+            .iter()
+            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control);
         for cell in cells.filter(|cell| cell.open_loop.is_some()) {
             let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) else { continue };
             let scope = context.labels.scope_of(cell, RATE.name);

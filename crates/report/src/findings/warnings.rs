@@ -102,8 +102,7 @@ fn steadiness(context: &Context<'_>) -> Vec<Finding> {
 
 /// Trials with other load on the machine.
 fn disturbed(context: &Context<'_>) -> Option<Finding> {
-    let observed: Vec<&CellResult> =
-        context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
+    let observed: Vec<&CellResult> = context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
     let disturbed: Vec<&CellResult> = observed
         .iter()
         .copied()

@@ -20,10 +20,11 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
     RunSpec, TargetRecord, TrialRecord,
 };
-use kurabe_core::verification::Verification;
 use kurabe_core::stats_probe::{
-    WaitState, EngineCount, EngineUse, EngineWaits, Counter, Unavailable, CounterScope, SessionSample, StatementUse,
+    Counter, CounterScope, EngineCount, EngineUse, EngineWaits, SessionSample, StatementUse, Unavailable,
+    WaitState,
 };
+use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, Rng};
 use std::collections::BTreeMap;
 
@@ -524,7 +525,8 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     match target {
         0 => {
             let value = if writes { completed * 13_000 } else { 0 };
-            engine.counts = vec![of(Counter::FileBytes, value, "wchar of this process", CounterScope::Process)];
+            engine.counts =
+                vec![of(Counter::FileBytes, value, "wchar of this process", CounterScope::Process)];
             engine.not_sampled = Some("it works within the client".into());
             return (Some(engine), None);
         }
@@ -547,7 +549,8 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
         rows_examined: None,
         rows: completed,
     }];
-    engine.unavailable = vec![Unavailable { what: "lock waits".into(), why: "the secretserver counts none".into() }];
+    engine.unavailable =
+        vec![Unavailable { what: "lock waits".into(), why: "the secretserver counts none".into() }];
     let session_sample = |wait_state, state: &str, event: &str, statement: &str| SessionSample {
         wait_state,
         state: state.into(),

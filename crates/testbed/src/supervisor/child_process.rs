@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
-use super::messages::Request;
 use super::exec_wrapper;
+use super::messages::Request;
 use crate::TestbedError;
-use crate::engine::{Launch, Instance};
+use crate::engine::{Instance, Launch};
 use crate::process::{self, signal};
 
 /// An event for the supervisor.

@@ -13,7 +13,7 @@ use rustix::process::{Gid, Pid, Signal, Uid, getppid, set_parent_process_death_s
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use crate::TestbedError;
-use crate::engine::{Launch, Instance};
+use crate::engine::{Instance, Launch};
 use crate::process::this_program;
 
 pub(super) const EXEC: &str = "exec";

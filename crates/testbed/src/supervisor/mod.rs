@@ -9,15 +9,15 @@
 //! If the supervisor itself is killed, the system kills the server (its "parent death signal" is set), and the next
 //! start sweeps the folder.
 
-mod messages;
 mod child_process;
-mod serve;
 mod exec_wrapper;
+mod messages;
+mod serve;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use messages::{Facts, Request, Report};
+pub(crate) use messages::{Facts, Report, Request};
 
 /// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`] with the arguments after `supervisor`.
 pub const SUBCOMMAND: &str = "supervisor";

@@ -12,13 +12,13 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::child_process::{ChildProcess, Event};
 use super::messages::{Facts, Report};
-use super::child_process::{Event, ChildProcess};
 use crate::TestbedError;
-use crate::os_user;
-use crate::engine::{Engine, Launch, Instance};
+use crate::engine::{Engine, Instance, Launch};
 use crate::folder::{self, Folder};
 use crate::options::Spec;
+use crate::os_user;
 use crate::{log, port, registry, template, tls};
 
 /// How long a server may take to stop before it is killed. Its data is deleted anyway.
@@ -101,7 +101,11 @@ struct Supervisor {
 
 impl Supervisor {
     /// Starts the server and waits until it answers. On an error everything is removed.
-    fn start_instance(spec: Spec, sender: Sender<Event>, events: Receiver<Event>) -> Result<Self, TestbedError> {
+    fn start_instance(
+        spec: Spec,
+        sender: Sender<Event>,
+        events: Receiver<Event>,
+    ) -> Result<Self, TestbedError> {
         let engine = registry::by_name(&spec.engine)?;
         spec.check(engine.reserved())?;
         engine.check(&spec)?;
@@ -190,9 +194,12 @@ impl Supervisor {
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
         let log = self.instance.log();
         let launch = self.engine.command(&self.instance, first);
-        let mut running = ChildProcess::start(&launch, self.engine.stop_signal(), &self.instance, &log, &self.sender)?;
-        let result =
-            self.folder.note_server(running.pid()).and_then(|()| self.wait_until_ready(&mut running, deadline));
+        let mut running =
+            ChildProcess::start(&launch, self.engine.stop_signal(), &self.instance, &log, &self.sender)?;
+        let result = self
+            .folder
+            .note_server(running.pid())
+            .and_then(|()| self.wait_until_ready(&mut running, deadline));
         if result.is_err() {
             running.kill();
         } else {
@@ -278,7 +285,8 @@ impl Supervisor {
 
     /// Handles the end of a child: the server, unless it was killed on request.
     fn exited(&mut self, pid: u32) {
-        let Some(status) = self.running.as_mut().filter(|r| r.pid() == pid).and_then(ChildProcess::ended) else {
+        let Some(status) = self.running.as_mut().filter(|r| r.pid() == pid).and_then(ChildProcess::ended)
+        else {
             return;
         };
         self.running = None;
@@ -294,7 +302,8 @@ impl Supervisor {
         }
         if let Some(step) = self.engine.clean_up(&self.instance) {
             let log = self.instance.dir.join("prepare.log");
-            if let Ok(mut step) = ChildProcess::start(&step, Signal::KILL, &self.instance, &log, &self.sender) {
+            if let Ok(mut step) = ChildProcess::start(&step, Signal::KILL, &self.instance, &log, &self.sender)
+            {
                 step.wait(GRACE);
                 step.kill();
             }

@@ -3,7 +3,7 @@
 use super::group::{Group, Limit};
 use super::lock::Holder;
 use kurabe_core::driver::Driver;
-use kurabe_core::observation::{Endpoint, Observation, Observer, MonitorGuard};
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
 use kurabe_core::operation::Operation;
 use kurabe_observe::Monitor;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! Hooks around sessions: one whose client works hard for each request, one whose table has to be walked through.
 
 use kurabe_core::Result;
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::driver::{Driver, Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use std::collections::BTreeMap;
@@ -22,7 +22,11 @@ const NOWHERE: Value<'static> = Value::Text("no row holds this");
 
 /// A driver with a burden.
 pub(super) fn burdened(inner: Box<dyn Driver>, burden: Burden) -> Box<dyn Driver> {
-    Box::new(DriverLayer::new(inner, move || Burdened { burden, searches: BTreeMap::new(), reply: Reply::new() }))
+    Box::new(DriverLayer::new(inner, move || Burdened {
+        burden,
+        searches: BTreeMap::new(),
+        reply: Reply::new(),
+    }))
 }
 
 struct Burdened {

@@ -3,10 +3,10 @@
 use super::{Plan, ROUNDS, Tally};
 use crate::machine;
 use crate::targets::open_one;
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
