@@ -1,8 +1,8 @@
-//! E3, what a connection costs: the same small read on a connection that is kept, on one taken from a pool and given
-//! back, and on one that is opened for it and closed.
+//! E3, the cost of a connection: the same small read on a kept connection, on one of a pool, and on one that is
+//! opened for it and closed.
 //!
-//! The read itself is one round trip in every case, or the ratio would hold the cost of preparing too: the key stands in
-//! the text where the database has statements.
+//! The read is one round trip in every case: otherwise the ratio would include the cost of preparing. For that, the
+//! key is a literal in the text if the database has statements.
 
 mod via;
 
@@ -17,10 +17,10 @@ use kurabe_core::metric::Metric;
 use kurabe_core::page::Pages;
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
-/// The experiment.
+/// The experiment `connect`.
 pub(crate) struct ConnectionCost;
 
-/// Rows unless the user says otherwise: what is read hardly matters here.
+/// Default number of rows. The read itself hardly matters here.
 const RECORDS: u64 = 10_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -86,7 +86,7 @@ impl Experiment for ConnectionCost {
 
 impl Pages for ConnectionCost {
     fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        // Clients keep theirs to the application, so that nothing else differs.
+        // Clients keep their connections to the application, so that nothing else differs.
         let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
         Ok(ViaWorkload::plan(policy, via::ConnectPages::new(cell)?))
     }

@@ -1,10 +1,10 @@
-//! E15, what connections cost the server: memory, processes and threads with 1, 10, 100, 1,000 of them open, idle or at
-//! work.
+//! E15, the cost of connections on the server: memory, processes and threads with 1, 10, 100, 1,000 connections, idle
+//! or active.
 //!
-//! A server keeps much of what it needed once for its next connections, so that in any order of trials on one server the
-//! later ones would find what the earlier ones took. Therefore a server that is ours is started anew before each trial,
-//! and what it holds with the connections open is paired with what it held just before they were opened. On a server that
-//! is not ours the figures are lower bounds, and the report says so.
+//! A server keeps much of its memory for its next connections, so later trials on the same server would find what
+//! earlier ones allocated. Therefore a throwaway server is restarted before each trial. The memory with open
+//! connections is compared with the memory just before they were opened. On any other server the results are lower
+//! bounds, and the report says so.
 
 use crate::point::PointWorkload;
 use crate::statement::Bind;
@@ -17,10 +17,10 @@ use kurabe_core::metric::{
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::{Error, ErrorKind, Result};
 
-/// The experiment.
+/// The experiment `footprint`.
 pub(crate) struct ConnectionFootprint;
 
-/// Rows unless the user says otherwise: few, since a cache that fills up during a trial would pass for its connections'.
+/// Default number of rows: few, because a cache that grows during a trial would count as memory of connections.
 const RECORDS: u64 = 1_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -78,7 +78,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         PROCESSES_ADDED,
         THREADS,
         THREADS_ADDED,
-        // Cells differ in their clients, so that their throughput answers nothing.
+        // Cells differ in their number of clients, so that their throughput cannot be compared.
         THROUGHPUT.secondary(),
     ],
     chart_axis: "connections",

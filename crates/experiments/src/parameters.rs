@@ -1,8 +1,8 @@
-//! The parameters of a request, in memory that is used again.
+//! The parameters of a request, in reused memory.
 
 use kurabe_core::value::Value;
 
-/// Keeps a vector's memory for the next values, which live elsewhere. The collecting happens in place.
+/// Keeps a vector's memory for the next values, which have another lifetime. `collect` reuses the allocation.
 pub(crate) fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {
     values.clear();
     values.into_iter().map(|_| Value::Null).collect()

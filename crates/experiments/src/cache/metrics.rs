@@ -1,4 +1,4 @@
-//! What a trial of `cache-aside` yields.
+//! The metrics of a `cache-aside` trial.
 
 use kurabe_core::metric::{Better, Metric, Unit};
 
@@ -35,7 +35,7 @@ pub(super) const REFUSED: Metric =
     count("refused", "copies that it refused to take, having no room at that moment");
 pub(super) const CACHED: Metric = count("cached", "values in the cache at the end");
 
-/// All of them, in the order in which they are shown.
+/// All metrics, in the order in which reports show them.
 pub(super) const ALL: &[Metric] = &[
     Metric::cost("cache-size", "time per request beyond that without a cache"),
     HIT_RATIO,

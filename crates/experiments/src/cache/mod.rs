@@ -1,9 +1,9 @@
-//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache; writes
-//! change the store and then deal with the copy in the cache.
+//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache.
+//! Writes change the store and then remove, replace or keep the copy in the cache.
 //!
-//! The cell without a cache is the same work on the store alone, so that the verdict says whether the cache pays. Every
-//! read is compared byte for byte with the version that it says it is; and where another version had been acknowledged
-//! before it began, it counts as stale.
+//! The cell without a cache does the same work on the store alone, so the comparison shows whether the cache pays.
+//! Every read is compared byte for byte with the version that it claims to be. A read counts as stale if a newer
+//! version had been acknowledged before the read began.
 
 mod metrics;
 mod popularity;
@@ -18,14 +18,14 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::planned::{CacheNeed, PlannedCell};
 
-/// The experiment.
+/// The experiment `cache-aside`.
 pub(crate) struct CacheAside;
 
 /// The name of the experiment.
 const NAME: &str = "cache-aside";
 /// The name of its operation.
 const REQUEST: &str = "request";
-/// Records unless the user says otherwise.
+/// Default number of records.
 const RECORDS: u64 = 10_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -104,7 +104,7 @@ impl Experiment for CacheAside {
     }
 }
 
-/// The cache of a cell, that holds a share of so many records of so many bytes; none where there is no cache.
+/// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
 fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
     match size {
         AxisValue::Number(percent) => {

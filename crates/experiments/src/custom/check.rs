@@ -1,14 +1,14 @@
-//! Whether an answer is what the workload says that it must be.
+//! Checks answers against what the workload expects.
 
 use super::declared::{Execute, Wanted};
 use super::slot::{Slot, Values, operand};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 
-/// Compares the answer to a request.
+/// Checks the answer to a request.
 ///
 /// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying of which step, and what came instead.
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), naming the step and the unexpected value.
 #[inline]
 pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Result<()> {
     if let Some(wanted) = execute.rows {
@@ -73,8 +73,8 @@ fn range(least: u64, most: u64) -> String {
     }
 }
 
-/// Whether a field of a reply is what it must be. Some engines give a number as text (a sum, a decimal), and some a text
-/// that is a number.
+/// Whether a field of a reply has the expected value. Some engines return a number (a sum, a decimal) as text, and
+/// some return a text as a number.
 pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
     match (found, expected) {
         (Value::Bytes(found), Value::Text(expected)) => {
@@ -87,7 +87,7 @@ pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
         (Value::Int(found), Value::Text(expected)) => {
             expected.parse::<i64>() == Ok(found) || expected.parse::<f64>() == Ok(found as f64)
         }
-        // Engines give truth as a number or, as PostgreSQL does where it sends text, as a letter.
+        // Engines return a boolean as a number or, as PostgreSQL does in text format, as a letter.
         (Value::Int(found), Value::Bool(expected)) => found == i64::from(expected),
         (Value::Bytes(found), Value::Bool(expected)) => {
             let words: [&[u8]; 3] = if expected { [b"t", b"true", b"1"] } else { [b"f", b"false", b"0"] };
@@ -97,7 +97,7 @@ pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
     }
 }
 
-/// Whether two texts are the same number that is not whole, written in two ways.
+/// Whether two texts are the same non-integer number, written in two ways.
 fn numbers(one: &[u8], other: &[u8]) -> bool {
     let number =
         |text: &[u8]| std::str::from_utf8(text).ok().filter(|text| text.contains('.'))?.parse::<f64>().ok();

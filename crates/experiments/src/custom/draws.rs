@@ -1,4 +1,4 @@
-//! The values that a transaction draws: `[transaction.NAME.draw]`.
+//! The random values of a transaction: `[transaction.NAME.draw]`.
 
 use super::declared::{Declared, Source, Step, rows_of};
 use super::expression::{self, Expr, Function};
@@ -20,12 +20,13 @@ const HOW: [&str; 11] = [
     "template",
     "row",
 ];
-/// The longest text that is drawn.
+/// The maximum length of a random text.
 const MOST_TEXT: i64 = 10_000_000;
-/// pgbench's example, and a skew as it is met in the field.
+/// The default exponent: that of pgbench's example, a skew that is common in practice.
 const EXPONENT: f64 = 1.1;
 
-/// Adds the steps that draw, each after those whose values it needs. `files` holds the lists of values, by name.
+/// Adds the steps that draw values, each after the steps whose values it uses. `files` contains the lists of values,
+/// by name.
 pub(super) fn draws(
     table: &Table,
     place: &str,
@@ -48,7 +49,7 @@ pub(super) fn draws(
         }
         taken.push(declared.variables.slot(name));
     }
-    // Each once all that it needs is there; what is left over needs itself.
+    // Adds each once its inputs exist. The rest depend on themselves.
     let mut waiting: Vec<(usize, String, Source)> = Vec::new();
     for (slot, (name, value)) in taken.iter().zip(table) {
         let place = format!("{place}, draw {name}");
@@ -183,12 +184,12 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     })
 }
 
-/// The keys of a collection's rows, where they are numbers in sequence.
+/// The first and last key of a collection, if its keys are consecutive numbers.
 fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)> {
     let name = section.text("row")?.unwrap_or_default();
-    let names: Vec<&str> = declared.homes.iter().map(|home| home.name.as_str()).collect();
-    let home = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
-    let Some(first) = declared.homes[home].first_key() else {
+    let names: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
+    let relation = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
+    let Some(first) = declared.relations[relation].first_key() else {
         return Err(
             section.error(format!("the keys of {name} are not numbers in sequence: draw them otherwise"))
         );

@@ -1,4 +1,4 @@
-//! What one client does on a database to add a record.
+//! The transaction of a client that adds a record to a database.
 
 use super::record::{Digests, LENGTH};
 use crate::answer;
@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Adds records: their keys count up, apart from those of the other clients.
+/// Adds records with increasing keys, distinct from those of the other clients.
 pub(super) struct Write {
     rows: Arc<Rows<Digests>>,
     prepared: Option<Prepared>,
@@ -25,7 +25,7 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// `loaded`: how many records there are before the first is added.
+    /// `loaded`: the number of records before the first is added.
     pub(super) fn new(rows: &Arc<Rows<Digests>>, loaded: u64, client: Client) -> Self {
         Self {
             rows: Arc::clone(rows),
@@ -59,7 +59,7 @@ impl Transaction for Write {
     #[inline]
     fn prepare_input(&mut self) {
         self.key = self.next;
-        // Also where the last one failed: its answer may have been lost, and not the record.
+        // Includes a failed transaction: the answer may have been lost after the record was stored.
         self.next += self.step;
         self.rows.data.write(self.key, LOADED, &mut self.data);
     }

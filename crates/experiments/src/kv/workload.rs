@@ -19,12 +19,12 @@ use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Records that are there before anything is measured, unless the user says otherwise.
+/// Default number of records before the measurement.
 const RECORDS: u64 = 10_000;
 
 pub(super) struct KvWorkload {
     loaded: Arc<Rows<Digests>>,
-    /// Those that a trial adds; their keys follow those that were loaded.
+    /// The records that a trial adds; their keys follow the loaded ones.
     added: Arc<Rows<Digests>>,
 }
 

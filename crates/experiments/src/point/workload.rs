@@ -25,9 +25,9 @@ pub(crate) struct PointWorkload {
     store: Arc<Store>,
     seed: u64,
     bind: Bind,
-    /// Requests sent before their answers are awaited.
+    /// Requests that are sent before their answers are read.
     pipeline: usize,
-    /// Pages that an application serves beside the operations.
+    /// Pages that an application serves in addition to the operations.
     further: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ impl PointWorkload {
         Ok(workload.planned(operations, needed, policy))
     }
 
-    /// Plans clients that read by key, one request at a time, said in this way.
+    /// Plans clients that read by key, one request at a time, with this way of binding.
     pub(crate) fn plan_reads(
         name: &str,
         bind: Bind,

@@ -1,8 +1,8 @@
 //! E1, a web session store: write and read one session by its identifier.
 //!
-//! Each cell has collections of its own, so that a read of one payload can never find another's. Reads draw uniformly
-//! from a store that was loaded before; writes add sessions of new identifiers to a collection that starts empty in
-//! each trial. Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
+//! Each cell has its own collections, so that a read can never find the payload of another cell. Reads draw uniformly
+//! from a loaded store. Writes add sessions with new identifiers to a collection that is empty when a trial begins.
+//! Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
 
 mod store;
 mod transaction;
@@ -14,7 +14,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `session`.
 pub(crate) struct SessionStore;
 
 /// The name of the operation that adds a session.

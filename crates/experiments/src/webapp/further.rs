@@ -1,4 +1,4 @@
-//! Further pages of the application: by them a client that is not the application can hold it to what it said.
+//! Further pages of the application, with which a client checks what the application stored.
 
 use super::answer;
 use super::store::Store;
@@ -11,14 +11,14 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What is shown by its number.
+/// What a page shows by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Line,
     User,
 }
 
-/// A line of the log, or a user: whichever the client names.
+/// Shows the line of the log, or the user, that the client names.
 pub(super) struct Show {
     store: Arc<Store>,
     what: Shown,

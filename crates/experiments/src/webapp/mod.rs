@@ -1,9 +1,10 @@
-//! E7, a small web application: each request logs a user in, writes a line of its log, and now and then changes the user
+//! E7, a small web application: each request logs a user in, writes a line to the log, and sometimes changes the user
 //! or searches the postal codes.
 //!
-//! On a database, clients do it themselves; on an application (`kurabe app`), or on several before one database, each
-//! request is one page, and their figures are summed. Which users log in, who is changed and what is searched follows
-//! from a client's seed, so that after a trial it is known what every row must be ([`draws`]).
+//! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
+//! database, each request is one page, and the throughput is summed. A client's seed decides which users log in,
+//! which are changed and what is searched, so that the expected content of every row is known after a trial
+//! ([`draws`]).
 
 mod answer;
 mod codes;
@@ -24,14 +25,14 @@ use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, Opera
 use kurabe_core::page::Pages;
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `webapp`.
 pub(crate) struct WebApplication;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
-/// The page on which it shows a line of its log.
+/// The page that shows a line of the log.
 const LOG: &str = "log";
-/// The page on which it shows a user.
+/// The page that shows a user.
 const USER: &str = "user";
 
 static INFO: ExperimentInfo = ExperimentInfo {

@@ -1,6 +1,6 @@
-//! What one client does on a database: a request of the application, step by step.
+//! The transaction of one client on a database: a request of the application, step by step.
 
-use super::answer::{self, Told};
+use super::answer::{self, RequestResult};
 use super::codes::PREFIX;
 use super::draws::{self, Draw, Draws};
 use super::store::{Store, range};
@@ -21,7 +21,7 @@ const fn time(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
-/// The mean time of each type of request, and of each step where it is made.
+/// The mean time of each type of request, and of each step, if it occurs.
 pub(super) const METRICS: &[Metric] = &[
     time("log in", "to find the user by name and password"),
     time("write log", "to add a line to the log"),
@@ -32,10 +32,10 @@ pub(super) const METRICS: &[Metric] = &[
     time("with search", "a request that searches the postal codes"),
     time("with both", "a request that does both"),
 ];
-/// How many of them are steps; the others are types.
+/// The first metrics are of steps, the others of types.
 const STEPS: usize = 4;
 
-/// One step: its statement, and the answer to it.
+/// One step: its statement and its answer.
 struct Step {
     statement: Statement,
     reply: Reply,
@@ -62,16 +62,16 @@ pub(super) struct Request {
     draw: Draw,
     steps: [Step; 4],
     spans: [Span; METRICS.len()],
-    /// Who logs in; after a check, the user as it logged in.
+    /// The user that logs in; after a check, its state at log-in.
     user: User,
-    /// What an update makes of it.
+    /// Its state after the update.
     changed: User,
     address: String,
     prefix: [u8; PREFIX],
     end: [u8; PREFIX],
-    /// The versions of those users that this client changed, and nobody else may.
+    /// The versions of the users that this client changed. Only this client may change them.
     known: HashMap<u64, u64>,
-    /// The version at which the user must log in, where that is known.
+    /// The expected version of the user at log-in, if known.
     expected: Option<u64>,
     written: u64,
 }
@@ -124,7 +124,7 @@ impl Transaction for Request {
         let Draw { line, user, version, town } = self.draw;
         self.user.identify(seed, user);
         draws::address(seed, line, &mut self.address);
-        // Where a change fails, nobody knows at which version the user is.
+        // After a failed change the version of the user is unknown.
         self.expected =
             if version.is_some() { self.known.remove(&user) } else { self.known.get(&user).copied() };
         if let Some(version) = version {
@@ -186,8 +186,8 @@ impl Transaction for Request {
 impl Page for Request {
     fn render(&self, out: &mut Vec<u8>) {
         let Draw { line, user, version: changed, town } = self.draw;
-        let told =
-            Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
-        answer::request(self.store.seed, &self.store.codes, &told, &self.user, out);
+        let result =
+            RequestResult { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
+        answer::request(self.store.seed, &self.store.codes, &result, &self.user, out);
     }
 }

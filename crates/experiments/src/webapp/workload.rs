@@ -22,7 +22,7 @@ use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Numbers of rows, each with what it must hold.
+/// Numbers of rows, each with its expected value.
 type Pairs = Vec<(u64, u64)>;
 
 pub(super) struct WebWorkload {
@@ -37,7 +37,7 @@ struct Written {
     lines: Pairs,
     /// Each changed user with its last version.
     users: Pairs,
-    /// How often users were changed.
+    /// The number of changes of users.
     changes: u64,
 }
 
@@ -69,7 +69,7 @@ impl WebWorkload {
         };
         let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
         let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
-        // A connection that lives for one request is not worth four round trips that prepare its statements.
+        // A connection that lives for one request is not worth four round trips to prepare its statements.
         let bind = match policy.connections {
             Connections::PerRequest => Bind::InOne,
             Connections::Kept | Connections::Pool(_) => Bind::Once,

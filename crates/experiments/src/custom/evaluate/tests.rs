@@ -1,4 +1,4 @@
-//! What expressions are worth, and how draws are distributed.
+//! Values of expressions, and distributions of random values.
 
 use super::super::expression::parse;
 use super::Rng;

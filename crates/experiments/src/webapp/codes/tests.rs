@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::HashSet;
 
-/// Three lines of Japan Post's list (in which it claims no copyright), in another order, one code twice.
+/// Three lines of Japan Post's list (in which it claims no copyright), reordered, with one code twice.
 const LIST: &str = "\u{feff}\
 01101,\"064  \",\"0640941\",\"ホッカイドウ\",\"サッポロシチュウオウク\",\"アサヒガオカ\",\"北海道\",\"札幌市中央区\",\"旭ケ丘\",0,0,1,0,0,0\r
 13101,\"100  \",\"1000001\",\"トウキョウト\",\"チヨダク\",\"チヨダ\",\"東京都\",\"千代田区\",\"千代田\",0,0,0,0,0,0\r
@@ -46,7 +46,7 @@ fn a_wrong_line_is_named() {
     }
     let error = refused(line(&format!("1,2,1234567,a,b,c,d,e,{}", "長".repeat(601))).as_bytes());
     assert!(error.contains("line 5: column 9 has 601 characters"), "{error}");
-    // Shift_JIS, the other encoding that it is offered in.
+    // Shift_JIS, the other encoding in which Japan Post offers the list.
     let other = [b"1,2,1234567,a,b,c,\x96\x6b\x8a\x43\x93\xb9,e,f".as_slice(), LIST.as_bytes()].concat();
     assert!(refused(&other).contains("line 1: column 7 is not UTF-8"));
     assert!(refused(b"").contains("holds no postal codes"));

@@ -1,6 +1,6 @@
-//! The collections of a workload that are made for it, and the tables that are there.
+//! The collections that a workload creates, and the existing tables that it uses.
 
-use super::declared::{Home, Made, Variables, rows_of};
+use super::declared::{Relation, Made, Variables, rows_of};
 use super::expression::{self, Expr};
 use super::place::{Fault, fault};
 use super::rows::Generator;
@@ -8,14 +8,14 @@ use super::section::{Section, position, variable};
 use kurabe_core::collection::{Field, FieldType, NAMESPACE_PREFIX};
 use toml::{Table, Value};
 
-/// The longest text that is made where nothing is said of its length.
+/// The default maximum length of a generated text.
 const LENGTH: usize = 100;
-/// The longest that may be asked for.
+/// The greatest length that a workload can request.
 const MOST_LENGTH: i64 = 100_000_000;
 
 /// `[collection.NAME]`.
-pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) -> Fault<Vec<Home>> {
-    let mut homes = Vec::new();
+pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) -> Fault<Vec<Relation>> {
+    let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: collection {name}");
         let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
@@ -44,17 +44,17 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
         };
         let generators = generators.into_iter().flatten().collect();
         let made = Made { rows, generators, place: format!("{}, rows", section.place) };
-        let mut home = Home::new(name.clone(), fields, key, Some(made));
-        home.indexes = indexes(&section, &home)?;
+        let mut relation = Relation::new(name.clone(), fields, key, Some(made));
+        relation.indexes = indexes(&section, &relation)?;
         variables.slot(&rows_of(name));
-        homes.push(home);
+        relations.push(relation);
     }
-    Ok(homes)
+    Ok(relations)
 }
 
 /// `[table.NAME]`.
-pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Home>> {
-    let mut homes = Vec::new();
+pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relation>> {
+    let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: table {name}");
         let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
@@ -66,14 +66,14 @@ pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Home>>
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         let key =
             positions(&section, "key", &names)?.ok_or_else(|| section.error("its 'key' is not named"))?;
-        let mut home = Home::new(name.clone(), fields, key, None);
-        home.write = section.truth("write")? || write;
-        homes.push(home);
+        let mut relation = Relation::new(name.clone(), fields, key, None);
+        relation.write = section.truth("write")? || write;
+        relations.push(relation);
     }
-    Ok(homes)
+    Ok(relations)
 }
 
-/// Lower case letters, digits and underscores: what every engine takes.
+/// Lower-case letters, digits and underscores: names that every engine accepts.
 fn plain(name: &str, most: usize) -> Fault<()> {
     let fits = (1..=most).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
@@ -100,7 +100,7 @@ fn fields(section: &Section<'_>, ours: bool) -> Fault<Fields> {
         if ours {
             plain(name, 60).map_err(|error| error.context(&section.place))?;
         }
-        // Collections are described for as long as the program lives, since built-in ones are.
+        // The descriptions of collections are static, because those of built-in experiments are.
         fields.push(Field { name: name.clone().leak(), kind });
         generators.push(generator);
     }
@@ -181,7 +181,7 @@ fn default_generator(kind: FieldType, only_key: bool) -> Fault<Generator> {
     Ok(match kind {
         FieldType::Int if only_key => Generator::Sequence(1),
         FieldType::Int => Generator::Uniform(0, 1_000_000_000),
-        // Two years from the beginning of 2024 on.
+        // Two years from the beginning of 2024.
         FieldType::Timestamp => Generator::Uniform(1_704_067_200, 1_767_225_600),
         FieldType::Text { max } | FieldType::Bytes { max } => {
             let length = (max as usize).min(LENGTH);
@@ -199,8 +199,8 @@ fn positions(section: &Section<'_>, key: &str, names: &[&str]) -> Fault<Option<V
     list.iter().map(find).collect::<Fault<_>>().map(Some)
 }
 
-fn indexes(section: &Section<'_>, home: &Home) -> Fault<Vec<Vec<usize>>> {
-    let names: Vec<&str> = home.fields.iter().map(|field| field.name).collect();
+fn indexes(section: &Section<'_>, relation: &Relation) -> Fault<Vec<Vec<usize>>> {
+    let names: Vec<&str> = relation.fields.iter().map(|field| field.name).collect();
     let find = |name: &str| position(name, &names, "field").map_err(|error| error.context(&section.place));
     let Some(value) = section.get("index") else { return Ok(Vec::new()) };
     let bad = || section.error("'index' is neither a field nor a list of fields or lists of them");
