@@ -108,16 +108,16 @@ fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
     let place = Place::new();
     for (step, part) in [
         ("{ get = 'a', key = 3, rows = 0 }", "1 rows came where 0 must"),
-        ("{ get = 'a', key = 11 }", "0 rows came where 1 must"),
-        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7 and not 8"),
-        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed where 1 must be"),
-        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "0 rows came where 1 must"),
-        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7 and not 'x'"),
-        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "must be"),
-        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "must hold"),
+        ("{ get = 'a', key = 11 }", "the answer has 0 rows, expected 1"),
+        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7, expected 8"),
+        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed, expected 1"),
+        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "the answer has 0 rows, expected 1"),
+        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7, expected 'x'"),
+        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "rows were changed, expected"),
+        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "the server counts"),
         ("{ sql = \"INSERT INTO {a} VALUES (1, 1)\" }", "transaction t, step 1"),
         ("{ sql = 'SELEC 1' }", "transaction t, step 1"),
-        ("{ get = 'a', key = ':zero' }", "0 rows came"),
+        ("{ get = 'a', key = ':zero' }", "the answer has 0 rows"),
     ] {
         let text = format!(
             "[collection.a]\nrows = 10\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 7 }} }}\n\
@@ -136,33 +136,33 @@ fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
     let good = "[collection.users]\nrows = 10\nkey = 'id'\nfields = { id = 'int', name = { type = 'text', max = 9 } }\n\
                 [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
     for (from, to, part) in [
-        ("rows = 10", "rwos = 10", "collection users: there is no key 'rwos'; did you mean 'rows'?"),
+        ("rows = 10", "rwos = 10", "collection users: unknown key 'rwos'; did you mean 'rows'?"),
         ("'int'", "'imt'", "field id: there is no type 'imt'; did you mean 'int'?"),
         (
             "get = 'users'",
             "get = 'user'",
-            "transaction t, step 1: there is no collection or table 'user'; did you mean 'users'?",
+            "transaction t, step 1: unknown collection or table 'user'; did you mean 'users'?",
         ),
         ("get =", "gte =", "did you mean 'get'?"),
-        ("':id'", "':di'", "there is no variable 'di'"),
-        ("row = 'users'", "rwo = 'users'", "draw id: there is no key 'rwo'; did you mean 'row'?"),
-        ("{ row = 'users' }", "'randon(1, 10)'", "there is no function 'randon'; did you mean 'random'?"),
-        ("{ row = 'users' }", "':id + 1'", "needs its own value"),
+        ("':id'", "':di'", "unknown variable 'di'"),
+        ("row = 'users'", "rwo = 'users'", "draw id: unknown key 'rwo'; did you mean 'row'?"),
+        ("{ row = 'users' }", "'randon(1, 10)'", "unknown function 'randon'; did you mean 'random'?"),
+        ("{ row = 'users' }", "':id + 1'", "depends on its own value"),
         ("steps = [{ get = 'users', key = ':id' }]", "", "it has no 'steps'"),
         ("key = ':id'", "kye = ':id'", "did you mean 'key'?"),
-        ("[transaction.t]", "[transactoin.t]", "there is no key 'transactoin'; did you mean 'transaction'?"),
+        ("[transaction.t]", "[transactoin.t]", "unknown key 'transactoin'; did you mean 'transaction'?"),
         ("rows = 10", "rows = 10\nkey = 3", "line"),
         (
             "{ get = 'users', key = ':id' }",
             "{ sql = 'DELETE FROM theirs' }",
-            "may change what is not Kurabe's",
+            "may change data that Kurabe did not create",
         ),
         ("{ get = 'users', key = ':id' }", "{ sql.mysqll = 'SELECT 1' }", "did you mean 'mysql'?"),
-        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "write the step \"commit\""),
+        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "use the step \"commit\""),
         ("max = 9", "max = 9, length = 20", "does not fit 'max' 9"),
-        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "has a value already"),
+        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "already has a value"),
         ("{ row = 'users' }", "{ uniform = [5, 1] }", "transaction t, draw id: a range from 5 to 1 is empty"),
-        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is no number of rows"),
+        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is not a valid number of rows"),
         (
             "{ get = 'users', key = ':id' }",
             "{ sql = 'WITH u AS (DELETE FROM theirs RETURNING 1) SELECT 1 FROM u' }",
@@ -194,7 +194,7 @@ fn a_table_that_is_there_is_only_read_unless_the_file_says_otherwise_and_never_r
         let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
         let answer = run(&place, &file(&place, "change.toml", &(table.to_owned() + &change)), &brief);
         assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.err.contains("only read"), "{answer:?}");
+        assert!(answer.err.contains("read-only"), "{answer:?}");
         let allowed = format!("{table}write = true\n{change}");
         let answer = run(&place, &file(&place, "change.toml", &allowed), &brief);
         assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -241,16 +241,16 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
     let place = Place::new();
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
-        ("\\sett a 1\nSELECT 1;", "line 1: there is no meta-command 'sett'; did you mean 'set'?"),
-        ("SELECT 1;\n\nSELECT :nothing;", "line 3: there is no variable 'nothing'"),
+        ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
+        ("SELECT 1;\n\nSELECT :nothing;", "line 3: unknown variable 'nothing'"),
         ("\\if 1 = 1\nSELECT 1;", "line 1: an \\if without its \\endif"),
         ("\\endif\nSELECT 1;", "line 1: \\endif without an \\if"),
-        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression ends too early"),
-        ("\\sleep soon\nSELECT 1;", "line 1: '\\sleep soon' is not understood"),
-        ("UPDATE theirs SET a = 1;", "line 1: this statement may change what is in the database"),
+        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression is incomplete"),
+        ("\\sleep soon\nSELECT 1;", "line 1: invalid meta-command '\\sleep soon'"),
+        ("UPDATE theirs SET a = 1;", "line 1: this statement may change data"),
         (
             "WITH u AS (UPDATE theirs SET n = 1 RETURNING n) SELECT substring(n FROM 1 FOR 3) FROM u;",
-            "line 1: this statement may change what is in the database: a part of it writes",
+            "line 1: this statement may change data: a part of it writes",
         ),
         ("SELECT 1;\nSET GLOBAL max_connections = 5;", "line 2: this statement may change"),
         ("SELECT nextval('theirs');", "it calls nextval, which is not known to only read"),
@@ -259,7 +259,7 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
             "\\set a 1\n\\set b random_gaussian(1, 5, 1.5)\nSELECT :b;",
             "line 2: the parameter of random_gaussian",
         ),
-        ("\\set a 1\n", "asks nothing of a database"),
+        ("\\set a 1\n", "sends no statement to the database"),
     ] {
         let script = file(&place, "mine.sql", text);
         let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
@@ -441,9 +441,9 @@ fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
     let answer = run(&place, &file(&place, "rows.toml", good), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for (from, to, code, part) in [
-        ("31 - :id", "32 - :id", 4, "rows came where"),
-        ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is no number of rows"),
-        ("':wanted'", "':wnated'", 2, "there is no variable 'wnated'; did you mean 'wanted'?"),
+        ("31 - :id", "32 - :id", 4, "the answer has"),
+        ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is not a valid number of rows"),
+        ("':wanted'", "':wnated'", 2, "unknown variable 'wnated'; did you mean 'wanted'?"),
         ("'##-@-#' }", "'##-@-##' }", 2, "a length of 7 does not fit 'max' 6"),
         ("type = 'text', max = 6, template", "type = 'int', template", 2, "a number has no 'template'"),
     ] {
@@ -491,7 +491,7 @@ fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
     file(&place, "towns.txt", "Kyoto\n");
     let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("shop.toml: collection users, rows: -5 is no number of rows"), "{answer:?}");
+    assert!(answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"), "{answer:?}");
     let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(

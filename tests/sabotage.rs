@@ -330,13 +330,13 @@ fn without_a_lie_every_trial_has_figures() {
 
 #[test]
 fn a_layout_that_drops_its_last_piece_is_caught() {
-    caught(Lie::DropsLastPiece, "rows", &["write"], "were acknowledged and the server counts");
+    caught(Lie::DropsLastPiece, "rows", &["write"], "rows, but acknowledged");
 }
 
 #[test]
 fn a_read_that_returns_another_sessions_bytes_is_caught() {
     for layout in ["blob", "rows"] {
-        caught(Lie::AnotherSession, layout, &["read"], "other content");
+        caught(Lie::AnotherSession, layout, &["read"], "wrong content");
     }
 }
 
@@ -348,14 +348,14 @@ fn a_truncated_value_is_caught() {
 
 #[test]
 fn a_cache_that_evicts_is_caught() {
-    caught(Lie::Evicts, "blob", &["write"], "were acknowledged and the server counts");
+    caught(Lie::Evicts, "blob", &["write"], "rows, but acknowledged");
 }
 
 #[test]
 fn an_operation_that_is_never_sent_is_caught() {
-    caught(Lie::NeverWrites, "blob", &["write"], "were acknowledged and the server counts");
-    caught(Lie::NeverReads, "blob", &["read"], "is not there");
-    caught(Lie::NeverReads, "rows", &["read"], "is not there");
+    caught(Lie::NeverWrites, "blob", &["write"], "rows, but acknowledged");
+    caught(Lie::NeverReads, "blob", &["read"], "is missing");
+    caught(Lie::NeverReads, "rows", &["read"], "is missing");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
         stop.store(true, Ordering::Relaxed);
         assert_eq!(answer.code, Some(4), "{answer:?}");
         let said: Vec<&str> = answer.out.split_whitespace().collect();
-        assert!(said.join(" ").contains("and other content from byte"), "{answer:?}");
+        assert!(said.join(" ").contains("and wrong content from byte"), "{answer:?}");
     });
     assert_eq!(ask("DBSIZE"), ":1", "what a failed trial made is removed too");
 }

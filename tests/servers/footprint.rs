@@ -15,7 +15,7 @@ fn figure(cell: &Value, name: &str) -> f64 {
     let figures = cell["metrics"]
         .as_array()
         .or(cell["figures"].as_array())
-        .unwrap_or_else(|| panic!("no figures: {cell:#}"));
+        .unwrap_or_else(|| panic!("no metrics: {cell:#}"));
     let found = figures.iter().find(|figure| figure["name"] == name);
     found.unwrap_or_else(|| panic!("no {name}: {cell:#}"))["value"].as_f64().unwrap()
 }

@@ -122,9 +122,9 @@ fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
         }
     };
     for (spoil, operation, reason) in [
-        (a_byte as fn(&mut [u8]), "read", "other content from byte 95 on"),
-        (a_byte, "write", "other content from byte 95 on"),
-        (a_key, "read", "was asked for and record"),
+        (a_byte as fn(&mut [u8]), "read", "wrong content from byte 95 on"),
+        (a_byte, "write", "wrong content from byte 95 on"),
+        (a_key, "read", "requested record"),
         (a_count, "write", "the application counted"),
     ] {
         let url = format!("http://{}", relay(app.address, spoil));
@@ -216,7 +216,7 @@ fn a_wrong_letter_of_a_row_fails_its_trial() {
     let report = place.report();
     let failed = cells(&report).iter().filter(|cell| cell["status"] == "failed");
     let reasons: Vec<&str> = failed.map(|cell| cell["reason"].as_str().unwrap()).collect();
-    assert!(reasons.len() >= 2 && reasons[0].contains("other content from byte"), "{reasons:?}");
+    assert!(reasons.len() >= 2 && reasons[0].contains("wrong content from byte"), "{reasons:?}");
 }
 
 #[test]

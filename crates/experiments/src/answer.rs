@@ -25,7 +25,7 @@ pub(crate) fn read<'a>(page: &str, body: &'a [u8], asked: Option<u64>) -> Result
     };
     match asked {
         Some(asked) if asked != key => {
-            Err(Error::mismatch(format!("record {asked} was asked for and record {key} came")))
+            Err(Error::mismatch(format!("requested record {asked}, received record {key}")))
         }
         _ => Ok((key, &body[end + 1..])),
     }

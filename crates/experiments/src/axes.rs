@@ -7,7 +7,7 @@ use kurabe_core::planned::{Connections, LoopPolicy};
 /// Concurrent clients.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
-    help: "clients at work at the same time",
+    help: "concurrent clients",
     kind: AxisKind::Count { least: 1, most: 100_000 },
     default: &["1"],
 };
@@ -18,7 +18,7 @@ pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     help: "when statements are prepared",
     kind: AxisKind::Choice(&[
         ("once", "once for each connection"),
-        ("per-request", "anew for every request"),
+        ("per-request", "for every request"),
     ]),
     default: &["once"],
 };

@@ -27,11 +27,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "bind",
-            help: "how the value comes into the statement",
+            help: "how the value is passed to the statement",
             kind: AxisKind::Choice(&[
                 ("once", "bound to a statement prepared once for each connection"),
-                ("per-request", "bound to a statement prepared anew for every request"),
-                ("literal", "as a literal in the text, nothing prepared"),
+                ("per-request", "bound to a statement prepared for every request"),
+                ("literal", "as a literal in the text, without preparing"),
             ]),
             default: &["once", "per-request", "literal"],
         },

@@ -94,7 +94,7 @@ impl Codec {
             encoded.resize(stored.len().div_ceil(4) * 3, 0);
             let n = STANDARD
                 .decode_slice(stored, encoded)
-                .map_err(|e| Error::mismatch(format!("what came back is not base64: {e}")))?;
+                .map_err(|e| Error::mismatch(format!("the returned value is not base64: {e}")))?;
             &encoded[..n]
         } else {
             stored
@@ -105,7 +105,7 @@ impl Codec {
         // One byte more than the value may have, so that a longer value is detected rather than truncated.
         packed.resize(self.length + 1, 0);
         let broken =
-            |e: &dyn std::fmt::Display| Error::mismatch(format!("what came back does not decompress: {e}"));
+            |e: &dyn std::fmt::Display| Error::mismatch(format!("the returned value does not decompress: {e}"));
         let n = match compressor {
             Compressor::None => 0,
             Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
@@ -119,7 +119,7 @@ impl Codec {
                     let end =
                         inflate.decompress(bytes, packed, FlushDecompress::Finish).map_err(|e| broken(&e))?;
                     if end != Status::StreamEnd {
-                        return Err(broken(&"it ends too early"));
+                        return Err(broken(&"unexpected end"));
                     }
                     inflate.total_out() as usize
                 }

@@ -26,21 +26,22 @@ const RECORDS: u64 = 10_000;
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "connect",
     question: "What does a new connection cost, and what does a pool save?",
-    about: "Gets a connection, reads one small row by its key, and gives the connection back: one that the client keeps, \
-            one of a pool that all clients share, or a new one for each request. Where the client is Kurabe's own, the \
-            cost of a new connection is split into reaching the server, TLS, authentication and the server's set-up. \
-            Whether TLS, a Unix socket, a method of authentication, a character set named by a statement or another client is \
-            worth it is asked by giving the target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier \
-            (--via) each read is a page, and the connections are the application's to its database: those that it holds, as it was \
-            started, or a new one for the page. After E3 of the published experiments \
+    about: "Gets a connection, reads one small row by its key, and returns the connection: one that the \
+            client keeps, one of a pool that all clients share, or a new one for each request. Where the \
+            client is Kurabe's own, the cost of a new connection is split into reaching the server, TLS, \
+            authentication and the server's set-up. Whether TLS, a Unix socket, a method of authentication, \
+            a character set named by a statement or another client is worth it is asked by giving the \
+            target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier (--via) each read \
+            is a page, and the connections are the application's to its database: those that it holds, as \
+            it was started, or a new one for the page. After E3 of the published experiments \
             (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {
             name: "connection",
-            help: "where a request has its connection from",
+            help: "where a request gets its connection",
             kind: AxisKind::Choice(&[
                 ("kept", "each client keeps its own"),
-                ("pool", "taken from a pool that all clients share, and given back"),
+                ("pool", "taken from a pool that all clients share, and returned"),
                 ("per-request", "opened and closed for every request"),
             ]),
             default: &["kept", "pool", "per-request"],
@@ -55,7 +56,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo {
         name: "read",
-        about: "get a connection, read one row by its key, give the connection back",
+        about: "get a connection, read one row by its key, return the connection",
         requests: 5_000,
         writes: false,
     }],

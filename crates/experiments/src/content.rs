@@ -73,7 +73,7 @@ impl Content {
     pub fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.length {
             return Err(Error::mismatch(format!(
-                "record {key} came back with {} bytes instead of {}",
+                "record {key} was returned with {} bytes instead of {}",
                 bytes.len(),
                 self.length
             )));
@@ -104,7 +104,7 @@ impl Content {
         self.write(key, version, &mut expected);
         let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
         Error::mismatch(format!(
-            "record {key} came back with the right length, {} bytes, and other content from byte {at} on",
+            "record {key} was returned with the right length, {} bytes, and wrong content from byte {at} on",
             self.length
         ))
     }

@@ -121,7 +121,7 @@ pub(crate) fn fill(
         if reply.affected() != rows {
             let said = reply.affected();
             return Err(Error::mismatch(format!(
-                "{rows} rows were added and the server acknowledged {said}"
+                "the server acknowledged {said} of {rows} inserted rows"
             )));
         }
         done += rows;
@@ -194,7 +194,7 @@ pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> 
 #[inline]
 pub(crate) fn text(data: &[u8]) -> Result<Value<'_>> {
     let text = std::str::from_utf8(data);
-    text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is no text"))
+    text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is not text"))
 }
 
 /// Prepares it; `None` if the database has no such operation.

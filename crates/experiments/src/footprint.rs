@@ -25,7 +25,7 @@ const RECORDS: u64 = 1_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "footprint",
-    question: "What do connections cost the server that holds them?",
+    question: "What do open connections cost the server?",
     about: "Opens connections and reads what the server's processes hold with them, less what they held just before: \
             memory, processes and threads. Idle ones are opened and left alone, while one client beside them reads; those \
             at work have each read one small row by its key over and over, by a statement prepared once, and are looked at \
@@ -35,16 +35,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "connections",
-            help: "connections whose cost is asked",
+            help: "number of connections",
             kind: AxisKind::Count { least: 1, most: 100_000 },
             default: &["1", "10", "100", "1000"],
         },
         AxisInfo {
             name: "state",
-            help: "what the connections do",
+            help: "state of the connections",
             kind: AxisKind::Choice(&[
-                ("idle", "opened and left alone; one client beside them reads"),
-                ("active", "each is a client's that reads"),
+                ("idle", "opened and unused, while one other client reads"),
+                ("active", "each belongs to a client that reads"),
             ]),
             default: &["idle", "active"],
         },
@@ -60,7 +60,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             "memory per connection",
             Unit::Bytes,
             Better::Lower,
-            "what each further connection adds: the slope of added over connections, so that what came once does not count",
+            "memory of each additional connection: the slope of added memory over connections, which \
+             excludes fixed costs",
         )
         .primary()
         .from(Source::Slope(MEMORY_ADDED.name)),
@@ -98,7 +99,7 @@ impl Experiment for ConnectionFootprint {
             "idle" => (1, connections),
             "active" => (connections, 0),
             word => {
-                let why = format!("footprint: no such axis value '{word}'");
+                let why = format!("footprint: unknown axis value '{word}'");
                 return Err(Error::new(ErrorKind::Internal, why));
             }
         };

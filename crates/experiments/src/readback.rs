@@ -75,7 +75,7 @@ impl Found<'_> {
     /// The bytes of the record's first field.
     pub(crate) fn bytes(&self, key: i64) -> Result<&[u8]> {
         let bytes = self.reply.field_bytes(self.row, self.column);
-        bytes.ok_or_else(|| Error::mismatch(format!("record {key} came back without its data")))
+        bytes.ok_or_else(|| Error::mismatch(format!("record {key} was returned without its data")))
     }
 }
 
@@ -101,8 +101,8 @@ pub(crate) fn numbered(
     }
     let mut check_reply = |key: &i64, reply: &mut Reply| match reply.rows() {
         1 => check(*key, Found { reply, row: 0, column: 0 }),
-        0 => Err(Error::mismatch(format!("record {key} is not there"))),
-        rows => Err(Error::mismatch(format!("record {key} came back {rows} times"))),
+        0 => Err(Error::mismatch(format!("record {key} is missing"))),
+        rows => Err(Error::mismatch(format!("record {key} was returned {rows} times"))),
     };
     let together = match pipelined(session, &select, keys.start)? {
         Some(mut reply) => check_reply(&keys.start, &mut reply).map(|()| true)?,
@@ -146,14 +146,14 @@ fn rows_are(keys: Range<i64>, reply: &Reply) -> Result<()> {
         match reply.field_int(row, 0) {
             Some(found) if found == key => {}
             Some(found) if found < key => {
-                return Err(Error::mismatch(format!("record {found} came where record {key} must")));
+                return Err(Error::mismatch(format!("record {found} was returned instead of record {key}")));
             }
-            _ => return Err(Error::mismatch(format!("record {key} is not there"))),
+            _ => return Err(Error::mismatch(format!("record {key} is missing"))),
         }
     }
     let (rows, asked) = (reply.rows(), keys.count());
     if rows == asked {
         return Ok(());
     }
-    Err(Error::mismatch(format!("{asked} records were asked for and {rows} came")))
+    Err(Error::mismatch(format!("{rows} of {asked} requested records were returned")))
 }

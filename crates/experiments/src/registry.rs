@@ -35,6 +35,6 @@ pub fn find(name: &str) -> Result<&'static dyn Experiment> {
     }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
     let hint = units::nearest(name, &names)
-        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("there is no experiment '{name}'")).hint(hint))
+        .map_or_else(|| format!("known: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
+    Err(Error::usage(format!("unknown experiment '{name}'")).hint(hint))
 }

@@ -94,7 +94,7 @@ impl<D: RowData> Rows<D> {
     pub(crate) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<Option<u64>> {
         match fill::count(session, &self.collection)? {
             Some(rows) if rows != expected => {
-                Err(Error::mismatch(format!("there must be {expected} records and the server counts {rows}")))
+                Err(Error::mismatch(format!("the server counts {rows} records, expected {expected}")))
             }
             counted => Ok(counted),
         }
@@ -130,9 +130,9 @@ impl<D: RowData> Rows<D> {
 #[cold]
 fn wrong_rows(key: u64, rows: usize) -> Error {
     Error::mismatch(match rows {
-        0 => format!("record {key} is not there"),
-        1 => format!("record {key} came back without its data"),
-        _ => format!("record {key} came back {rows} times"),
+        0 => format!("record {key} is missing"),
+        1 => format!("record {key} was returned without its data"),
+        _ => format!("record {key} was returned {rows} times"),
     })
 }
 
@@ -219,5 +219,5 @@ impl<D: RowData> Page for Read<D> {
 
 /// No such record was ever reported.
 fn absent(key: u64) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no record {key}"))
+    Error::new(ErrorKind::NotFound, format!("record {key} does not exist"))
 }

@@ -27,7 +27,7 @@ impl Bind {
             "once" => Ok(Self::Once),
             "per-request" => Ok(Self::PerRequest),
             "literal" => Ok(Self::Literal),
-            other => Err(Error::new(ErrorKind::Internal, format!("there is no way to bind '{other}'"))),
+            other => Err(Error::new(ErrorKind::Internal, format!("unknown way to bind '{other}'"))),
         }
     }
 }

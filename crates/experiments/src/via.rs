@@ -124,7 +124,7 @@ impl Rows {
     pub(crate) fn of(session: &mut dyn Session, info: &ExperimentInfo) -> Result<Self> {
         let rows: Self = facts(session, info, "its seed and its number of records")?;
         if rows.records == 0 {
-            return Err(Error::mismatch("the application says that it has no records"));
+            return Err(Error::mismatch("the application reports no records"));
         }
         Ok(rows)
     }
@@ -174,7 +174,7 @@ impl Added {
         let (added, [rows, keys]) = (self.rows, what);
         if different as u64 != added {
             return Err(Error::mismatch(format!(
-                "{added} {rows} were acknowledged under {different} different {keys}"
+                "{added} {rows} were acknowledged, but with {different} different {keys}"
             )));
         }
         let (Some(before), Some(now)) = (self.before, count::ask(session, &self.page)?) else {
@@ -203,7 +203,7 @@ pub(crate) fn facts<F: DeserializeOwned>(
 ) -> Result<F> {
     let out = page::get(session, &format!("/{}", info.name))?;
     serde_json::from_slice(&out)
-        .map_err(|error| Error::mismatch(format!("the application does not say {what}: {error}")))
+        .map_err(|error| Error::mismatch(format!("the application does not report {what}: {error}")))
 }
 
 /// A cell of an experiment through an application.

@@ -30,13 +30,14 @@ const RECORDS: u64 = 10_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: NAME,
-    question: "Does a cache in front of the store pay, how large must it be, and how old is what it answers?",
-    about: "Reads records by identifiers, some more popular than others, through a cache (--cache up:memcached): looks \
-            there first, on a miss reads the store and fills the cache. A share of the requests are writes, which change \
-            the store and then remove the copy in the cache, replace it, or leave it to expire. The size of a throwaway \
-            cache is chosen as a share of all records; it starts each trial as full as such requests leave it. Told are \
-            hit ratio, what hits and misses cost, what the cache threw out, and how many reads gave an older version than \
-            one already acknowledged. Any wrong byte fails the trial. After E14.",
+    question: "Does a cache in front of the store pay, how large must it be, and how stale are its answers?",
+    about: "Reads records by identifiers, some more popular than others, through a cache (--cache \
+            up:memcached): it looks there first, and on a miss reads the store and fills the cache. A share \
+            of the requests are writes, which change the store and then remove the copy in the cache, \
+            replace it, or leave it to expire. The size of a throwaway cache is chosen as a share of all \
+            records; it starts each trial as full as such requests leave it. Told are hit ratio, what hits \
+            and misses cost, what the cache evicted, and how many reads returned an older version than one \
+            already acknowledged. Any wrong byte fails the trial. After E14.",
     axes: &[
         AxisInfo {
             name: "cache-size",
@@ -44,7 +45,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             kind: AxisKind::Percent {
                 least: 1,
                 most: 1_000,
-                words: &[("none", "no cache, the store alone"), ("as-is", "a cache that is there, as it is")],
+                words: &[("none", "no cache, the store alone"), ("as-is", "an existing cache, unchanged")],
             },
             default: &["none", "100%", "50%", "10%"],
         },
@@ -53,8 +54,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             help: "what a write does to the copy in the cache",
             kind: AxisKind::Choice(&[
                 ("invalidate", "removes it"),
-                ("replace", "puts the new version there (write-through)"),
-                ("nothing", "leaves it until it expires or is thrown out (--cache with ?ttl=SECONDS)"),
+                ("replace", "stores the new version there (write-through)"),
+                ("nothing", "leaves it until it expires or is evicted (--cache with ?ttl=SECONDS)"),
             ]),
             default: &["invalidate"],
         },
@@ -66,7 +67,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "zipf",
-            help: "how much more popular some records are: the exponent of Zipf's law, 0 where all are alike",
+            help: "skew of the records' popularity: the exponent of Zipf's law; 0 means equal popularity",
             kind: AxisKind::Decimal { most: 4 },
             default: &["0.99"],
         },

@@ -47,11 +47,11 @@ impl Store {
     #[inline]
     pub(super) fn version_of(&self, record: usize, reply: &Reply) -> Result<i64> {
         if reply.rows() != 1 {
-            return Err(Error::mismatch(format!("record {record} came back {} times", reply.rows())));
+            return Err(Error::mismatch(format!("record {record} was returned {} times", reply.rows())));
         }
         let (Some(version), Some(data)) = (reply.field_int(0, VERSION), reply.field_bytes(0, DATA)) else {
             return Err(Error::mismatch(format!(
-                "record {record} came back without its version or its data"
+                "record {record} was returned without its version or its data"
             )));
         };
         self.content.check(record as u64, version.unsigned_abs(), data)?;

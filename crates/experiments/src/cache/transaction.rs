@@ -280,7 +280,8 @@ impl Transaction for CacheClient {
                 if stale && by_store {
                     let record = self.record;
                     return Err(Error::mismatch(format!(
-                        "the store gave version {version} of record {record} after it had acknowledged {floor}"
+                        "the store returned version {version} of record {record} after it had acknowledged \
+                         version {floor}"
                     )));
                 }
                 self.counts.measured.reads += 1;
@@ -290,7 +291,7 @@ impl Transaction for CacheClient {
             Request::Write { version } if self.reply.affected() != 1 => {
                 let (record, said) = (self.record, self.reply.affected());
                 Err(Error::mismatch(format!(
-                    "version {version} of record {record} was written and the server acknowledged {said} rows"
+                    "the server acknowledged {said} rows for version {version} of record {record}, expected 1"
                 )))
             }
             Request::Write { .. } => Ok(()),

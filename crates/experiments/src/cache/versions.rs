@@ -46,7 +46,8 @@ impl Versions {
         match u64::try_from(version) {
             Ok(version) if version <= begun => Ok(version < floor),
             _ => Err(Error::mismatch(format!(
-                "record {record} came back as version {version}, and {begun} is the newest that was ever written"
+                "record {record} was returned with version {version}, but the newest written version is \
+                 {begun}"
             ))),
         }
     }

@@ -54,11 +54,11 @@ impl CacheWorkload {
         let payload = cell.number("payload")?;
         let records = dataset.records.unwrap_or(super::RECORDS);
         let records = u32::try_from(records)
-            .map_err(|_| Error::usage("--records: more than a cache could be filled with"))?;
+            .map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
         let clients = cell.number("clients")?;
         if clients > u64::from(records) {
             return Err(Error::unsupported(format!(
-                "each client changes records of its own, and there are {records} for {clients} clients"
+                "each client changes its own records: {records} are too few for {clients} clients"
             )));
         }
         let size = cell.get("cache-size");
@@ -68,11 +68,11 @@ impl CacheWorkload {
             "invalidate" => AfterWrite::Invalidate,
             "replace" => AfterWrite::Replace,
             "nothing" => AfterWrite::Nothing,
-            word => return Err(internal(format!("cache-aside: no such axis value '{word}'"))),
+            word => return Err(internal(format!("cache-aside: unknown axis value '{word}'"))),
         };
         let writes = cell.number("write-share")?;
         if cache.is_none() && after_write != AfterWrite::Invalidate {
-            return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
+            return Err(Error::unsupported("a cell without a cache has no copy to replace or to leave"));
         }
         let data = format!("kurabe_{}_aside_{payload}", dataset.slot);
         let store = Store::new(
@@ -98,7 +98,7 @@ impl CacheWorkload {
         };
         let exponent = cell.word("zipf")?;
         let exponent =
-            exponent.parse().map_err(|_| internal(format!("cache-aside: no such exponent '{exponent}'")))?;
+            exponent.parse().map_err(|_| internal(format!("cache-aside: invalid exponent '{exponent}'")))?;
         let popularity = Popularity::new(dataset.seed, records, exponent);
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
@@ -177,7 +177,7 @@ impl CacheWorkload {
         {
             let records = store.records;
             return Err(Error::mismatch(format!(
-                "there are {records} records and the server counts {counted}"
+                "the server counts {counted} records, expected {records}"
             )));
         }
         let payload = store.content.length() as u64;
@@ -194,7 +194,8 @@ impl CacheWorkload {
                     return Ok(());
                 }
                 Err(Error::mismatch(format!(
-                    "version {last} of record {record} was acknowledged last, and the store has {found}"
+                    "the store has version {found} of record {record}, expected the last acknowledged \
+                     version {last}"
                 )))
             },
         )
@@ -251,7 +252,7 @@ impl Prepare for CacheWorkload {
                 return Ok(());
             }
             let said = reply.affected();
-            Err(Error::mismatch(format!("a record was added and the server acknowledged {said}")))
+            Err(Error::mismatch(format!("the server acknowledged {said} rows for one inserted record")))
         })?;
         session.release(insert)?;
         namespace.analyse(&store.stored)?;
@@ -303,7 +304,7 @@ impl Workload for CacheWorkload {
         let writes = warmup.change.times + measured.change.times;
         if reads + writes != completed {
             return Err(Error::mismatch(format!(
-                "{completed} requests were made, and {reads} reads and {writes} writes were seen"
+                "{completed} requests were completed, but {reads} reads and {writes} writes were counted"
             )));
         }
         let changed = (0..).zip(first).filter(|(record, first)| versions.acknowledged(*record) != **first);

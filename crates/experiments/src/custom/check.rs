@@ -15,7 +15,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
         let rows = reply.rows() as u64;
         let (least, most) = bounds(wanted, execute, values)?;
         if !(least..=most).contains(&rows) {
-            return Err(wrong(execute, &format!("{rows} rows came where {} must", range(least, most))));
+            return Err(wrong(execute, &format!("the answer has {rows} rows, expected {}", range(least, most))));
         }
     }
     if let Some(wanted) = execute.affected {
@@ -24,7 +24,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
         if !(least..=most).contains(&rows) {
             return Err(wrong(
                 execute,
-                &format!("{rows} rows were changed where {} must be", range(least, most)),
+                &format!("{rows} rows were changed, expected {}", range(least, most)),
             ));
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
             if !found.is_some_and(|found| same(found, expected)) {
                 let found = found.map_or_else(|| "no such column".to_owned(), shown);
                 let what = format!(
-                    "column {} of row {} is {found} and not {}",
+                    "column {} of row {} is {found}, expected {}",
                     column + 1,
                     row + 1,
                     shown(expected)
@@ -54,7 +54,7 @@ fn bounds(wanted: Wanted, execute: &Execute, values: Values<'_>) -> Result<(u64,
             Some(Value::Int(rows @ 0..)) => Ok((rows.unsigned_abs(), rows.unsigned_abs())),
             value => {
                 let what = value.map_or_else(|| "nothing".to_owned(), shown);
-                Err(wrong(execute, &format!("{what} is no number of rows")))
+                Err(wrong(execute, &format!("{what} is not a valid number of rows")))
             }
         },
     }

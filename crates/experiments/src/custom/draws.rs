@@ -37,7 +37,8 @@ pub(super) fn draws(
     let mut taken: Vec<usize> = Vec::new();
     for name in table.keys() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(fault(format!("'{name}' is no name of a variable: letters, digits and underscores"))
+            return Err(fault(format!("'{name}' is not a valid variable name: use letters, digits and \
+                                      underscores"))
                 .context(place));
         }
         let is_given = declared
@@ -45,7 +46,7 @@ pub(super) fn draws(
             .find(name)
             .is_some_and(|slot| !matches!(declared.variables.initial[slot], super::declared::Constant::Null));
         if is_given || name.starts_with("rows_") || RESERVED.contains(&name.as_str()) {
-            return Err(fault(format!("the variable '{name}' has a value already")).context(place));
+            return Err(fault(format!("the variable '{name}' already has a value")).context(place));
         }
         taken.push(declared.variables.slot(name));
     }
@@ -64,7 +65,7 @@ pub(super) fn draws(
         });
         let Some(ready) = ready else {
             let (_, place, _) = waiting.remove(0);
-            return Err(fault("it needs its own value, perhaps through others").context(place));
+            return Err(fault("it depends on its own value, directly or through others").context(place));
         };
         let (slot, place, source) = waiting.remove(ready);
         steps.push(Step::Set { slot, source, place });
@@ -115,10 +116,10 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         ways.retain(|way| *way != "row");
     }
     let [how] = ways.as_slice() else {
-        return Err(section.error(format!("it is drawn in one way, of: {}", HOW.join(", "))));
+        return Err(section.error(format!("it must be drawn in exactly one way, of: {}", HOW.join(", "))));
     };
     if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential" | "special") {
-        return Err(section.error(format!("rows are not drawn by '{how}'")));
+        return Err(section.error(format!("'{how}' cannot draw rows")));
     }
     let parameter = |key: &str, default: f64| match section.get(key) {
         None => Ok(default),
@@ -141,7 +142,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
                 Err(_) => read(text),
             },
             _ => {
-                Err(section.error(format!("a bound of '{key}' is neither a whole number nor an expression")))
+                Err(section.error(format!("a bound of '{key}' is neither an integer nor an expression")))
             }
         };
         Ok((bound(least)?, bound(most)?))
@@ -191,7 +192,7 @@ fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)>
     let relation = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
     let Some(first) = declared.relations[relation].first_key() else {
         return Err(
-            section.error(format!("the keys of {name} are not numbers in sequence: draw them otherwise"))
+            section.error(format!("the keys of {name} are not consecutive numbers: draw them in another way"))
         );
     };
     let rows = variable(&rows_of(name), &declared.variables)?;

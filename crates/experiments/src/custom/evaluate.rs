@@ -208,7 +208,7 @@ pub(super) fn whole(value: Datum) -> Fault<i64> {
             if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) {
                 Ok(n as i64)
             } else {
-                Err(fault(format!("{n} does not fit a whole number")))
+                Err(fault(format!("{n} does not fit a 64-bit integer")))
             }
         }
         other => Err(fault(format!("{} is not a number", kind(other)))),
@@ -243,12 +243,12 @@ fn kind(value: Datum) -> &'static str {
 }
 
 fn fits(value: Option<i64>) -> Fault<i64> {
-    value.ok_or_else(|| fault("a whole number of more than 64 bits came out"))
+    value.ok_or_else(|| fault("the result exceeds 64 bits"))
 }
 
 fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64> {
     if right == 0 {
-        return Err(fault("a division by zero"));
+        return Err(fault("division by zero"));
     }
     // The remainder of the least number and -1 is 0; some processors trap on it.
     if right == -1 && how(left, right).is_none() {

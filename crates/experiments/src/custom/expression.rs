@@ -116,7 +116,7 @@ pub(super) fn parse(text: &str, slot: &mut dyn FnMut(&str) -> Fault<usize>) -> F
     let expr = reader.above(binding::NONE)?;
     match reader.tokens.get(reader.at) {
         None => Ok(expr),
-        Some(token) => Err(fault(format!("{} was not expected", shown(token)))),
+        Some(token) => Err(fault(format!("unexpected {}", shown(token)))),
     }
 }
 
@@ -141,7 +141,7 @@ fn tokens(text: &str) -> Fault<Vec<Token>> {
             name.len()
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-            let sign = *sign.ok_or_else(|| fault(format!("'{first}' is no part of an expression")))?;
+            let sign = *sign.ok_or_else(|| fault(format!("'{first}' is not part of an expression")))?;
             out.push(Token::Sign(sign));
             sign.len()
         };
@@ -264,7 +264,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let found = self.tokens.get(self.at).map_or_else(|| "the end".to_owned(), shown);
-        Err(fault(format!("{found} where '{text}' was expected")))
+        Err(fault(format!("expected '{text}', found {found}")))
     }
 
     /// Parses operators that have a higher precedence than `least`.
@@ -277,7 +277,7 @@ impl Reader<'_> {
         let mut compared = false;
         while let Some(level) = self.next_binding().filter(|level| *level > least) {
             if compared && level == binding::COMPARISON {
-                return Err(fault("comparisons are not chained: write parentheses"));
+                return Err(fault("comparisons cannot be chained: write parentheses"));
             }
             compared = level == binding::COMPARISON;
             left = if level == binding::IS { self.is_something(left)? } else { self.binary(left)? };
@@ -348,7 +348,7 @@ impl Reader<'_> {
     }
 
     fn primary(&mut self) -> Fault<Expr> {
-        let token = self.tokens.get(self.at).ok_or_else(|| fault("the expression ends too early"))?.clone();
+        let token = self.tokens.get(self.at).ok_or_else(|| fault("the expression is incomplete"))?.clone();
         self.at += 1;
         match token {
             Token::Int(n) => Ok(Expr::Int(n)),
@@ -365,7 +365,7 @@ impl Reader<'_> {
             Token::Word(word) if word == "false" => Ok(Expr::Bool(false)),
             Token::Word(word) if word == "case" => self.case(),
             Token::Word(word) => self.call(&word),
-            token @ Token::Sign(_) => Err(fault(format!("{} was not expected", shown(&token)))),
+            token @ Token::Sign(_) => Err(fault(format!("unexpected {}", shown(&token)))),
         }
     }
 
@@ -388,10 +388,10 @@ impl Reader<'_> {
         let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
             let near = units::nearest(name, &names).map_or_else(
-                || format!("there are: {}", names.join(", ")),
+                || format!("known: {}", names.join(", ")),
                 |near| format!("did you mean '{near}'?"),
             );
-            return Err(fault(format!("there is no function '{name}'")).hint(near));
+            return Err(fault(format!("unknown function '{name}'")).hint(near));
         };
         self.expect("(")?;
         let mut arguments = Vec::new();
@@ -409,7 +409,7 @@ impl Reader<'_> {
                 (one, usize::MAX) => format!("{one} or more"),
                 (one, other) => format!("{one} to {other}"),
             };
-            return Err(fault(format!("{name} takes {wants} arguments and was given {found}")));
+            return Err(fault(format!("{name} takes {wants} arguments, found {found}")));
         }
         // Without a seed argument, a variable that the user can set is the seed.
         if matches!(function, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)

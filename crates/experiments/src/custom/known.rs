@@ -31,7 +31,7 @@ impl Known {
     /// The number of rows with which a collection is created.
     pub(super) fn rows(&self, rows: &Expr) -> Fault<u64> {
         let count = self.value(rows).and_then(whole)?;
-        u64::try_from(count).map_err(|_| fault(format!("{count} is no number of rows")))
+        u64::try_from(count).map_err(|_| fault(format!("{count} is not a valid number of rows")))
     }
 
     /// Checks all expressions that every transaction evaluates. Branches may never run, so they are not checked.

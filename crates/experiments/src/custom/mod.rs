@@ -99,7 +99,7 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
         Language::Pgbench => script::read(source)?,
     };
     if declared.programs.is_empty() {
-        return Err(Error::usage(format!("{name}: there is no transaction")));
+        return Err(Error::usage(format!("{name}: the workload has no transaction")));
     }
     let known = Known::of(&declared, &declared.variables.initial);
     for made in declared.relations.iter().filter_map(|relation| relation.made.as_ref()) {

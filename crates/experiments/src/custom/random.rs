@@ -11,7 +11,7 @@ fn width(least: i64, most: i64) -> Fault<u64> {
     most.checked_sub(least)
         .and_then(|width| width.checked_add(1))
         .map(|width| width as u64)
-        .ok_or_else(|| fault("a range is too large"))
+        .ok_or_else(|| fault("the range is too large"))
 }
 
 /// The uniform distribution.

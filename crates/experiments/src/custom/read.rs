@@ -43,7 +43,7 @@ pub fn value_files(text: &str) -> Vec<String> {
 /// Parses a workload.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let Some((file, values)) = source.files.split_first() else {
-        return Err(fault("a workload without a file"));
+        return Err(fault("the workload has no file"));
     };
     let table: Table = file.text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| file.text[..span.start].lines().count().max(1));
@@ -65,7 +65,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     if let Some(table) = top.table("table")? {
         for relation in relations::tables(table, &file.name, write)? {
             if declared.relations.iter().any(|known| known.name == relation.name) {
-                return Err(top.error(format!("there are a collection and a table named {}", relation.name)));
+                return Err(top.error(format!("a collection and a table have the same name {}", relation.name)));
             }
             declared.relations.push(relation);
         }
@@ -124,7 +124,7 @@ fn transaction(
     values: &BTreeMap<&str, &str>,
     write: bool,
 ) -> Fault<Program> {
-    let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
+    let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
     let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
     let weight = section.number("weight")?.unwrap_or(1);
     let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);

@@ -18,7 +18,7 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
     let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: collection {name}");
-        let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
+        let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
         let section = Section::new(table, place, &["rows", "key", "index", "fields"])?;
         plain(name, 40).map_err(|error| error.context(&section.place))?;
         let (fields, generators) = fields(&section, true)?;
@@ -57,15 +57,16 @@ pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relati
     let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: table {name}");
-        let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
+        let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
         let section = Section::new(table, place, &["key", "fields", "write"])?;
         if name.starts_with(NAMESPACE_PREFIX) {
-            return Err(section.error(format!("names that begin with {NAMESPACE_PREFIX} are Kurabe's own")));
+            return Err(section.error(format!("names that begin with {NAMESPACE_PREFIX} are reserved for \
+                                              Kurabe")));
         }
         let (fields, _) = fields(&section, false)?;
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         let key =
-            positions(&section, "key", &names)?.ok_or_else(|| section.error("its 'key' is not named"))?;
+            positions(&section, "key", &names)?.ok_or_else(|| section.error("'key' is missing"))?;
         let mut relation = Relation::new(name.clone(), fields, key, None);
         relation.write = section.truth("write")? || write;
         relations.push(relation);
@@ -80,14 +81,15 @@ fn plain(name: &str, most: usize) -> Fault<()> {
     if fits {
         return Ok(());
     }
-    Err(fault(format!("'{name}' is no name: lower case letters, digits and underscores, at most {most}")))
+    Err(fault(format!("'{name}' is not a valid name: use lower-case letters, digits and underscores, at \
+                       most {most}")))
 }
 
 type Fields = (Vec<Field>, Vec<Option<Generator>>);
 
 fn fields(section: &Section<'_>, ours: bool) -> Fault<Fields> {
     let table = section.table("fields")?.filter(|table| !table.is_empty());
-    let table = table.ok_or_else(|| section.error("it has no 'fields'"))?;
+    let table = table.ok_or_else(|| section.error("'fields' is missing"))?;
     let mut fields = Vec::with_capacity(table.len());
     let mut generators = Vec::with_capacity(table.len());
     for (name, value) in table {
@@ -123,7 +125,7 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
     const HOW: [&str; 9] =
         ["sequence", "every", "uniform", "special", "length", "template", "list", "value", "null"];
     let section = Section::new(table, place, &[&["type", "max"], &HOW[..]].concat())?;
-    let name = section.text("type")?.ok_or_else(|| section.error("its 'type' is not named"))?;
+    let name = section.text("type")?.ok_or_else(|| section.error("'type' is missing"))?;
     let max = section.number("max")?.map(|max| u32::try_from(max).ok().filter(|max| *max > 0));
     if max == Some(None) {
         return Err(section.error("'max' is out of range"));
@@ -136,15 +138,15 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
         [one] => *one,
         several => {
             return Err(
-                section.error(format!("its values are made in one way, not by {}", several.join(" and ")))
+                section.error(format!("its values must be generated in one way, not by {}", several.join(" and ")))
             );
         }
     };
     if is_number && matches!(generator, "length" | "template") {
-        return Err(section.error(format!("a number has no '{generator}'")));
+        return Err(section.error(format!("'{generator}' does not apply to numbers")));
     }
     if !is_number && matches!(generator, "sequence" | "every" | "uniform" | "special") {
-        return Err(section.error(format!("only numbers are made by '{generator}'")));
+        return Err(section.error(format!("'{generator}' generates only numbers")));
     }
     let made = match generator {
         "sequence" => section.number("sequence")?.map(Generator::Sequence),
@@ -188,7 +190,7 @@ fn default_generator(kind: FieldType, only_key: bool) -> Fault<Generator> {
             Generator::Length(length, length)
         }
         FieldType::LongText | FieldType::LongBytes => {
-            return Err(fault("it has neither 'max' nor 'length'"));
+            return Err(fault("'max' or 'length' is required"));
         }
     })
 }

@@ -84,7 +84,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         let steps = steps(file, lines, &mut declared, source.write)?;
         let asks = steps.iter().any(|step| matches!(step, Step::Execute(_)));
         if !asks {
-            return Err(fault(format!("{}: the script asks nothing of a database", file.name)));
+            return Err(fault(format!("{}: the script sends no statement to the database", file.name)));
         }
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
@@ -94,7 +94,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     }
     let names: Vec<&str> = declared.programs.iter().map(|program| program.name.as_str()).collect();
     let question = format!("How fast are pgbench's scripts ({}), and where?", names.join(", "));
-    let about = "Scripts of pgbench, read as they are.".to_owned();
+    let about = "pgbench scripts, unchanged.".to_owned();
     Ok(Described { name: "pgbench".to_owned(), question, about, declared })
 }
 
@@ -282,7 +282,7 @@ fn expr(text: &str, declared: &Declared) -> Fault<Expr> {
 fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
     let name = word(rest);
     if name.is_empty() {
-        return Err(fault("\\set names no variable").hint("write \\set name expression"));
+        return Err(fault("\\set without a variable name").hint("write \\set name expression"));
     }
     let slot = variable(name, &declared.variables)?;
     let source = Source::Expression(expr(&rest[name.len()..], declared)?);
@@ -290,7 +290,7 @@ fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
 }
 
 fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
-    let bad = || fault(format!("'\\sleep {rest}' is not understood")).hint("write \\sleep 10 ms, or us or s");
+    let bad = || fault(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s");
     let (number, unit) = rest.split_once(char::is_whitespace).unwrap_or((rest, "s"));
     // The unit may follow the number without a blank: "\sleep 10ms".
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
@@ -334,7 +334,7 @@ fn branch(
     let Some(last) = open.last_mut() else { return Err(fault(format!("\\{name} without an \\if"))) };
     if name != "endif" {
         if last.unless.is_none() {
-            return Err(fault(format!("\\{name} behind an \\else")));
+            return Err(fault(format!("\\{name} after an \\else")));
         }
         last.ends.push(steps.len());
         steps.push(Step::Jump(usize::MAX));
@@ -378,8 +378,8 @@ fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault
     let why = may_change(&pieces, None);
     let writes = why.is_some();
     if let Some(why) = why.filter(|_| on.is_empty() && !write) {
-        return Err(fault(format!("this statement may change what is in the database: {why}"))
-            .hint("say --write if it may, or --init for tables of pgbench's own that are made for the run"));
+        return Err(fault(format!("this statement may change data: {why}"))
+            .hint("allow this with --write, or use --init to create pgbench's tables for the run"));
     }
     let raw = Raw { texts: vec![(None, pieces)], writes };
     let mut execute = Execute::plain(Request::Begin, place);

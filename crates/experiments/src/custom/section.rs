@@ -54,7 +54,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn table(&self, key: &str) -> Fault<Option<&'a Table>> {
         self.get(key)
-            .map(|value| value.as_table().ok_or_else(|| self.error(format!("'{key}' is no table"))))
+            .map(|value| value.as_table().ok_or_else(|| self.error(format!("'{key}' is not a table"))))
             .transpose()
     }
 
@@ -157,10 +157,10 @@ pub(super) fn known(name: &str, names: &[&str], what: &str) -> Fault<()> {
 }
 
 fn unknown(name: &str, names: &[&str], what: &str) -> kurabe_core::Error {
-    let error = fault(format!("there is no {what} '{name}'"));
+    let error = fault(format!("unknown {what} '{name}'"));
     match units::nearest(name, names) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None if names.is_empty() => error,
-        None => error.hint(format!("there are: {}", names.join(", "))),
+        None => error.hint(format!("known: {}", names.join(", "))),
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn step(
     }
     let asked: Vec<&str> = VERBS.into_iter().filter(|verb| section.has(verb)).collect();
     let [verb] = asked.as_slice() else {
-        return Err(section.error(format!("a step asks for one thing, of: {}", VERBS.join(", "))));
+        return Err(section.error(format!("a step has exactly one of: {}", VERBS.join(", "))));
     };
     let execute = match *verb {
         "sql" => raw(&section, declared, write, engines)?,
@@ -147,7 +147,7 @@ impl Named<'_> {
         let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         if values.len() != relation.key.len() {
             let wants = relation.key.iter().map(|at| self.names[*at]).collect::<Vec<_>>().join(", ");
-            let what = format!("the key of {name} is ({wants}), and 'key' has another number of values");
+            let what = format!("'key' has the wrong number of values: the key of {name} is ({wants})");
             return Err(section.error(what));
         }
         relation.key.iter().zip(values).map(|(at, value)| self.parameter(*at, "key", value)).collect()
@@ -224,8 +224,8 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
     let Asked { request, parameters, columns } = Named { section, verb, declared, relation, names }.asked()?;
     if request.writes() && !declared.relations[relation].write {
         return Err(section
-            .error(format!("{name} was there before and is only read"))
-            .hint("say 'write = true' of the table"));
+            .error(format!("{name} is an existing table and is read-only"))
+            .hint("set 'write = true' in its section"));
     }
     let one = Some(Wanted::Range(1, 1));
     let (rows, affected) = (wanted(section, "rows", declared)?, wanted(section, "affected", declared)?);
@@ -281,7 +281,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
                 Control::Rollback => "rollback",
             };
             return Err(
-                section.error(format!("write the step \"{word}\", which each engine says in its own way"))
+                section.error(format!("use the step \"{word}\", which works on each engine"))
             );
         }
         let pieces =
@@ -295,8 +295,8 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         let ours = on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = why.filter(|_| !write && !ours) {
             return Err(section
-                .error(format!("this statement may change what is not Kurabe's: {why}"))
-                .hint("say 'write = true' at the top of the file, or name a collection in braces"));
+                .error(format!("this statement may change data that Kurabe did not create: {why}"))
+                .hint("set 'write = true' at the top of the file, or name a collection in braces"));
         }
         if writes {
             for relation in on {
@@ -308,7 +308,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     }
     let own: Vec<&str> = made.variables();
     if made.texts.iter().any(|(_, pieces)| variables(pieces) != own) {
-        return Err(section.error("the texts for the engines have the same variables in the same order"));
+        return Err(section.error("the texts for all engines must have the same variables in the same order"));
     }
     let mut execute = Execute::plain(Request::Count { relation: 0 }, &section.place);
     for name in own {
@@ -367,13 +367,13 @@ fn answers(
         for (name, value) in table {
             let from = value
                 .as_str()
-                .ok_or_else(|| section.error(format!("'keep.{name}' is not a column's name")))?;
+                .ok_or_else(|| section.error(format!("'keep.{name}' is not a column name")))?;
             if declared
                 .variables
                 .find(name)
                 .is_some_and(|slot| declared.variables.initial[slot] != Constant::Null)
             {
-                return Err(section.error(format!("the variable '{name}' has a value already")));
+                return Err(section.error(format!("the variable '{name}' already has a value")));
             }
             execute.keep.push((column(from)?, declared.variables.slot(name)));
         }

@@ -331,7 +331,7 @@ impl State {
     fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
         let Self { asked, statements, slots, parameters, ran, program, at, open, .. } = self;
         let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
-            return Err(Error::new(ErrorKind::Internal, "a step without its statement"));
+            return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
         for (slot, seen) in &mut statement.seen {
             seen.copy(&slots[*slot]);
@@ -341,7 +341,7 @@ impl State {
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
         let done = match asked.get(statement.asked) {
             Some(asked) => ask(asked, once, session, &values, &mut statement.reply),
-            None => Err(Error::new(ErrorKind::Internal, "a statement that asks nothing")),
+            None => Err(Error::new(ErrorKind::Internal, "a statement without a request")),
         };
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
@@ -353,7 +353,7 @@ impl State {
         ran.push(*at);
         for (column, slot) in &execute.keep {
             let value = statement.reply.field(0, *column).ok_or_else(|| {
-                Error::mismatch(format!("{}: no row came from which to keep a value", execute.place))
+                Error::mismatch(format!("{}: the answer has no row from which to keep a value", execute.place))
             })?;
             slots[*slot].set_value(value).map_err(|error| error.context(&execute.place))?;
         }

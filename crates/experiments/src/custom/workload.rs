@@ -46,7 +46,7 @@ impl Shared {
         let made = declared.relations.iter().filter(|relation| relation.made.is_some());
         if dataset.records.is_some() && made.clone().count() != 1 {
             return Err(
-                fault("--records is for a workload of one collection").hint("use --define with a variable")
+                fault("--records requires a workload with one collection").hint("use --define with a variable")
             );
         }
         let mut stores = Vec::with_capacity(declared.relations.len());
@@ -106,7 +106,8 @@ impl Shared {
             };
             if !right {
                 let name = declared.fields[*field].name;
-                return Err(Error::mismatch(format!("field {name} of row {key} is not as it was made")));
+                return Err(Error::mismatch(format!("field {name} of row {key} differs from its generated \
+                                                    value")));
             }
         }
         Ok(())
@@ -127,7 +128,7 @@ impl Shared {
             None => Ok(false),
             Some(rows) if i64::try_from(rows) == Ok(expected) => Ok(true),
             Some(rows) => Err(Error::mismatch(format!(
-                "{} must hold {expected} rows and the server counts {rows}",
+                "{}: the server counts {rows} rows, expected {expected}",
                 self.declared.relations[relation].name
             ))),
         }

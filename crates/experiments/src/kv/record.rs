@@ -43,9 +43,9 @@ pub(super) fn check(seed: u64, key: u64, bytes: &[u8]) -> Result<()> {
     }
     Err(Error::mismatch(if bytes.len() == LENGTH {
         let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
-        format!("record {key} came back with other content from byte {at} on")
+        format!("record {key} was returned with wrong content from byte {at} on")
     } else {
-        format!("record {key} came back with {} bytes instead of {LENGTH}", bytes.len())
+        format!("record {key} was returned with {} bytes instead of {LENGTH}", bytes.len())
     }))
 }
 

@@ -76,7 +76,7 @@ impl Transaction for Write {
         if self.reply.affected() != 1 {
             let (key, said) = (self.key, self.reply.affected());
             return Err(Error::mismatch(format!(
-                "record {key} was added and the server acknowledged {said}"
+                "the server acknowledged {said} rows for added record {key}, expected 1"
             )));
         }
         self.written += 1;

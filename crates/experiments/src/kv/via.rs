@@ -81,7 +81,8 @@ impl PageClient for Write {
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
         let key = read(self.data.seed, path, body, None)?;
         if key <= self.data.records {
-            return Err(Error::mismatch(format!("record {key} was there already and is said to be added")));
+            return Err(Error::mismatch(format!("the application reports record {key} as added, but it \
+                                                existed before")));
         }
         self.keys.push(key);
         Ok(())

@@ -33,16 +33,17 @@ const WRITE: &str = "write";
 
 const PIPELINE: AxisInfo = AxisInfo {
     name: "pipeline",
-    help: "requests that a client sends before it awaits their answers",
+    help: "requests that a client sends before it reads the answers",
     kind: AxisKind::Count { least: 1, most: 1_000 },
     default: &["1"],
 };
 
 static READ_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
-    question: "How fast does a database answer the least useful question, one small row by its key?",
-    about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows: what \
-            sysbench's oltp_point_select and pgbench's select-only do, so that their figures can be laid beside.",
+    question: "How fast does a database answer the simplest query, one small row by its key?",
+    about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 \
+            rows: what sysbench's oltp_point_select and pgbench's select-only do, so that results are \
+            comparable.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
         name: READ,
@@ -58,7 +59,7 @@ static READ_INFO: ExperimentInfo = ExperimentInfo {
 
 static WRITE_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-write",
-    question: "How fast does a database take the least change, one small row by its key?",
+    question: "How fast does a database perform the smallest change, one small row by its key?",
     about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, each \
             change a transaction of its own. Clients share the table and no rows: waiting for each other's rows is \
             another question.",

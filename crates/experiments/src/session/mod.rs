@@ -37,7 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "layout",
-            help: "how a session lies in the database",
+            help: "how a session is stored in the database",
             kind: AxisKind::Choice(&[
                 ("blob", "one row with one large value"),
                 ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
@@ -57,16 +57,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "encoding",
-            help: "how the bytes are written",
+            help: "how the bytes are encoded",
             kind: AxisKind::Choice(&[
-                ("binary", "as they are, in a binary field"),
+                ("binary", "without encoding, in a binary field"),
                 ("base64", "as base64 in a text field, as in the original"),
             ]),
             default: &["binary"],
         },
         AxisInfo {
             name: "content",
-            help: "what the payload is like: it decides what compression is worth",
+            help: "kind of payload, which decides how well it compresses",
             kind: AxisKind::Choice(&[
                 ("text", "like serialised session data; zstd makes a third of it"),
                 ("random", "incompressible"),
@@ -76,7 +76,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             kind: AxisKind::Choice(&[
                 ("once", "once for each connection"),
-                ("per-request", "anew for every request, as in the original"),
+                ("per-request", "for every request, as in the original"),
             ]),
             ..STATEMENT
         },

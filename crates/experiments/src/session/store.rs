@@ -46,7 +46,7 @@ impl Deref for Store {
 impl Format {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
         let unknown =
-            |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
+            |word: &str| Error::new(ErrorKind::Internal, format!("session: unknown axis value '{word}'"));
         Ok(Self {
             seed,
             kind: match cell.word("content")? {

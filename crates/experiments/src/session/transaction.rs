@@ -120,7 +120,7 @@ impl Transaction for Write {
     fn check(&mut self) -> Result<()> {
         if self.reply.affected() != self.sent_rows as u64 {
             return Err(Error::mismatch(format!(
-                "a session of {} rows was written and the server acknowledged {}",
+                "the server acknowledged {1} of {0} rows of a written session",
                 self.sent_rows,
                 self.reply.affected()
             )));
@@ -270,16 +270,16 @@ impl Answer {
     pub(super) fn check(&self, store: &Store, key: u64) -> Result<()> {
         let rows = self.reply.rows();
         if rows == 0 {
-            return Err(Error::mismatch(format!("session {key} is not there")));
+            return Err(Error::mismatch(format!("session {key} is missing")));
         }
         if store.layout == Layout::Blob && rows != 1 {
-            return Err(Error::mismatch(format!("session {key} came back {rows} times")));
+            return Err(Error::mismatch(format!("session {key} was returned {rows} times")));
         }
         let updated = Value::Time(Store::updated(key));
         for row in 0..rows {
             if self.reply.field(row, 1) != Some(updated) {
                 return Err(Error::mismatch(format!(
-                    "session {key} came back with the time {:?} instead of {updated:?}",
+                    "session {key} was returned with the time {:?} instead of {updated:?}",
                     self.reply.field(row, 1)
                 )));
             }
@@ -287,7 +287,7 @@ impl Answer {
         if store.layout == Layout::Blob && self.codec.is_plain() {
             let bytes = self.reply.field_bytes(0, 0);
             let bytes =
-                bytes.ok_or_else(|| Error::mismatch(format!("session {key} came back without its data")))?;
+                bytes.ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
             return store.content.check(key, 0, bytes);
         }
         store.content.check(key, 0, &self.opened)
@@ -299,7 +299,7 @@ fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
         Encoding::Binary => Value::Bytes(stored),
         Encoding::Base64 => Value::Text(
             std::str::from_utf8(stored)
-                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
+                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is not text"))?,
         ),
     })
 }

@@ -111,7 +111,7 @@ impl SessionWorkload {
             && counted != rows
         {
             return Err(Error::mismatch(format!(
-                "{rows} rows of {writes} sessions were acknowledged and the server counts {counted}"
+                "the server counts {counted} rows, but acknowledged {rows} rows of {writes} sessions"
             )));
         }
         let keys = done.iter().flat_map(|done| Write::keys(done.client, done.completed));
@@ -139,7 +139,7 @@ impl Prepare for SessionWorkload {
         if let Some(counted) = count(session, &self.read_from)?
             && counted != rows
         {
-            return Err(Error::mismatch(format!("{rows} rows were loaded and the server counts {counted}")));
+            return Err(Error::mismatch(format!("the server counts {counted} rows, but {rows} were loaded")));
         }
         self.read_back(session, &self.read_from, 0..self.records)
             .map(|_| DatasetState::default())

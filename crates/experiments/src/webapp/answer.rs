@@ -73,7 +73,7 @@ pub(super) fn request(seed: u64, codes: &Codes, result: &RequestResult, logged_i
 /// # Errors
 /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are missing.
 pub(super) fn read(body: &[u8]) -> Result<RequestResult> {
-    let wrong = || Error::mismatch("the answer does not say which user logged in, and what was written");
+    let wrong = || Error::mismatch("the answer does not state which user logged in and what was written");
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     let mut lines = text.lines();
     let mut parts = |name: &str| -> Option<Vec<&str>> {

@@ -187,7 +187,7 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
         }
     }
     if towns.is_empty() {
-        return Err(Error::usage("it holds no postal codes").hint("it is to be Japan Post's utf_ken_all.csv"));
+        return Err(Error::usage("it contains no postal codes").hint("use Japan Post's utf_ken_all.csv"));
     }
     towns.sort_unstable();
     Ok(towns)
@@ -196,7 +196,7 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
 /// Parses the town of a line; the error is a clause.
 fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
     if record.len() < 9 {
-        return Err(format!("{} columns, where Japan Post's list has 15 and 9 are read", record.len()));
+        return Err(format!("{} columns are too few: Japan Post's list has 15, of which 9 are read", record.len()));
     }
     let text = |column: usize| -> Result<&str, String> {
         let text = std::str::from_utf8(&record[column]).map_err(|_| {
@@ -209,14 +209,14 @@ fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
                 Err(format!("column {} has {long} characters, more than {NAME}", column + 1))
             }
             _ if text.contains(['\t', '\n', '\r', '\0']) => {
-                Err(format!("column {} holds control characters", column + 1))
+                Err(format!("column {} contains control characters", column + 1))
             }
             _ => Ok(text),
         }
     };
     let digits: Vec<u8> = text(2)?.bytes().filter(|byte| *byte != b'-').collect();
     let code = <[u8; DIGITS]>::try_from(digits).ok().filter(|code| code.iter().all(u8::is_ascii_digit));
-    let code = code.ok_or_else(|| "the third column is no postal code of seven digits".to_owned())?;
+    let code = code.ok_or_else(|| "the third column is not a postal code of seven digits".to_owned())?;
     let kana = format!("{} {} {}", text(3)?, text(4)?, text(5)?);
     if kana.chars().count() > NAME {
         return Err(format!("columns 4 to 6 have more than {NAME} characters together"));

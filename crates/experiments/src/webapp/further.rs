@@ -51,7 +51,7 @@ impl Transaction for Show {
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let key = self.key.and_then(|key| i64::try_from(key).ok());
-        let key = key.ok_or_else(|| Error::usage("name what is to be shown: ?key=17"))?;
+        let key = key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
         let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         session.execute(prepared, &[Value::Int(key)], &mut self.reply)
     }
@@ -59,14 +59,14 @@ impl Transaction for Show {
     fn check(&mut self) -> Result<()> {
         let key = self.key.unwrap_or_default();
         if self.reply.rows() == 0 {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no {key}")));
+            return Err(Error::new(ErrorKind::NotFound, format!("{key} does not exist")));
         }
         match self.what {
             Shown::User => self.store.check_user(key, None, &self.reply, &mut self.user),
             Shown::Line => {
                 let user = self.reply.field_int(0, 1).and_then(|user| u64::try_from(user).ok());
                 let user =
-                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log names no user")))?;
+                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log has no user")))?;
                 self.user.number = user;
                 self.store.check_line(key, user, &self.reply)
             }

@@ -37,7 +37,8 @@ const USER: &str = "user";
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "webapp",
-    question: "How many requests a second does a small web application serve, and which tier bounds it?",
+    question: "How many requests a second does a small web application serve, and which tier is the \
+               bottleneck?",
     about: "Each request (1) finds a user by exact name and password among 100,000, (2) adds user, address and time to a \
             log, (3) one time in 20 changes the user, (4) one time in 10 searches 120,000 postal codes by their first five \
             digits; every search by an index, every row of every answer compared. By the clients themselves on a database, \
@@ -49,7 +50,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },
         AxisInfo {
             name: "postal-codes",
-            help: "how many postal codes there are, or a file of real ones",
+            help: "number of generated postal codes, or a file of real ones",
             kind: AxisKind::CountOrFile {
                 least: 1,
                 most: codes::MOST,
@@ -61,7 +62,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo {
         name: REQUEST,
-        about: "log a user in, write the log, now and then change the user or search the postal codes",
+        about: "log a user in, write the log, sometimes change the user or search the postal codes",
         requests: 100_000,
         writes: true,
     }],

@@ -157,7 +157,7 @@ impl Store {
                 && counted != rows
             {
                 return Err(Error::mismatch(format!(
-                    "{rows} rows were loaded into {} and the server counts {counted}",
+                    "the server counts {counted} rows in {}, but {rows} were loaded",
                     collection.name
                 )));
             }
@@ -197,7 +197,7 @@ impl Store {
             Error::mismatch(format!("the search for postal codes that begin with {prefix} {what}"))
         };
         if reply.rows() != expected.len() {
-            return Err(wrong(&format!("found {} towns and there are {}", reply.rows(), expected.len())));
+            return Err(wrong(&format!("found {} towns, expected {}", reply.rows(), expected.len())));
         }
         for (row, town) in expected.iter().enumerate() {
             for field in 0..6 {
@@ -206,7 +206,7 @@ impl Store {
                     other => other,
                 };
                 if reply.field(row, field) != Some(value) {
-                    return Err(wrong(&format!("found another field {} of its town {}", field + 1, row + 1)));
+                    return Err(wrong(&format!("returned a wrong field {} of its town {}", field + 1, row + 1)));
                 }
             }
         }
@@ -229,8 +229,8 @@ impl Store {
             return Ok(());
         }
         Err(Error::mismatch(match reply.rows() {
-            0 => format!("line {line} of the log is not there"),
-            _ => format!("line {line} of the log is not what was written"),
+            0 => format!("line {line} of the log is missing"),
+            _ => format!("line {line} of the log differs from what was written"),
         }))
     }
 

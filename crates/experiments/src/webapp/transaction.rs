@@ -103,8 +103,8 @@ impl Request {
         }
         let Draw { line, user, .. } = self.draw;
         Err(Error::mismatch(match step {
-            1 => format!("line {line} of the log was added and the server acknowledged {said}"),
-            _ => format!("user {user} was changed and the server acknowledged {said}"),
+            1 => format!("the server acknowledged {said} rows for line {line} of the log, expected 1"),
+            _ => format!("the server acknowledged {said} rows for the change of user {user}, expected 1"),
         }))
     }
 }

@@ -88,7 +88,7 @@ impl User {
     pub(super) fn check(&self, reply: &Reply) -> Result<()> {
         if reply.rows() != 1 || reply.width() != FIELDS {
             return Err(self.wrong(&format!(
-                "came back as {} rows of {} fields",
+                "was returned as {} rows of {} fields",
                 reply.rows(),
                 reply.width()
             )));
@@ -105,7 +105,7 @@ impl User {
             };
             if found.reply.field(found.row, found.column + position) != Some(expected) {
                 return Err(self.wrong(&format!(
-                    "came back with another field {} than version {} has",
+                    "was returned with a wrong field {} for version {}",
                     position + 1,
                     self.version
                 )));
@@ -125,7 +125,7 @@ pub(super) fn version_of(number: u64, reply: &Reply) -> Result<u64> {
     let version = reply.field_int(0, VERSION).and_then(|version| u64::try_from(version).ok());
     version.ok_or_else(|| match reply.rows() {
         0 => Error::mismatch(format!("user {number} was not found by name and password")),
-        _ => Error::mismatch(format!("user {number} came back without a version")),
+        _ => Error::mismatch(format!("user {number} was returned without a version")),
     })
 }
 

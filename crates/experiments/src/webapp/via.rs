@@ -70,8 +70,8 @@ impl WebPages {
         if codes.digest == facts.codes_digest {
             return Ok(codes);
         }
-        let what = "the application has other postal codes than these";
-        Err(Error::mismatch(what).hint("if it was given a file of them, name it by --postal-codes here too"))
+        let what = "the application has different postal codes";
+        Err(Error::mismatch(what).hint("if it reads them from a file, pass the same file with --postal-codes"))
     }
 }
 
@@ -80,7 +80,7 @@ fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()>
     if page::get(session, path)? == expected {
         return Ok(());
     }
-    Err(Error::mismatch(format!("read back: {path} shows something else than was written")))
+    Err(Error::mismatch(format!("read back: {path} differs from what was written")))
 }
 
 impl PageSet for WebPages {
@@ -92,9 +92,9 @@ impl PageSet for WebPages {
     const STORED_BYTES: Option<u64> = None;
 
     fn data(&self, session: &mut dyn Session) -> Result<Data> {
-        let facts: Facts = facts(session, &INFO, "what its data are")?;
+        let facts: Facts = facts(session, &INFO, "its data")?;
         if facts.records == 0 || !(1..=super::codes::MOST).contains(&facts.codes) {
-            return Err(Error::mismatch("the application says that it has no users, or no postal codes"));
+            return Err(Error::mismatch("the application reports no users or no postal codes"));
         }
         Ok(Data { facts, codes: self.codes(&facts)? })
     }
@@ -163,14 +163,14 @@ impl PageClient for Request {
         let result = answer::read(body)?;
         let answer::RequestResult { user, version, line, changed, .. } = result;
         if !(1..=facts.records).contains(&user) {
-            return Err(Error::mismatch(format!("user {user} logged in, and there is none")));
+            return Err(Error::mismatch(format!("user {user} logged in but does not exist")));
         }
         self.user.become_version(facts.seed, codes, user, version);
         self.expected.clear();
         answer::request(facts.seed, codes, &result, &self.user, &mut self.expected);
         if body != self.expected {
             return Err(Error::mismatch(format!(
-                "the answer of line {line} of the log is not what user {user} at version {version} is to see"
+                "the answer with line {line} of the log is wrong for user {user} at version {version}"
             )));
         }
         self.acknowledged.lines.push((line, user));

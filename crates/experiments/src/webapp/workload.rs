@@ -48,7 +48,7 @@ impl WebWorkload {
         if clients > store.count {
             let users = store.count;
             return Err(Error::unsupported(format!(
-                "each client changes users of its own, and there are {users} for {clients} clients"
+                "each client changes its own users: {users} are too few for {clients} clients"
             )));
         }
         let demand = Demand {
@@ -130,7 +130,7 @@ impl Workload for WebWorkload {
         if lines.len() as u64 != acknowledged {
             let made = lines.len();
             return Err(Error::mismatch(format!(
-                "{made} lines of the log were written and {acknowledged} acknowledged"
+                "{made} lines of the log were written, but {acknowledged} were acknowledged"
             )));
         }
         let counted = count(session, &self.store.log)?;
@@ -138,7 +138,7 @@ impl Workload for WebWorkload {
             && rows != acknowledged
         {
             return Err(Error::mismatch(format!(
-                "{acknowledged} lines of the log were acknowledged and the server counts {rows}"
+                "the server counts {rows} lines of the log, but acknowledged {acknowledged}"
             )));
         }
         let records = (lines.len() + users.len()) as u64;

@@ -35,11 +35,11 @@ fn a_wrong_line_is_named() {
     let line = |text: &str| format!("{LIST}{text}\n");
     for (text, says) in [
         ("1,2,3", "line 5: 3 columns"),
-        ("1,2,123456,a,b,c,d,e,f", "line 5: the third column is no postal code"),
-        ("1,2,12345678,a,b,c,d,e,f", "line 5: the third column is no postal code"),
-        ("1,2,１２３４５６７,a,b,c,d,e,f", "line 5: the third column is no postal code"),
+        ("1,2,123456,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
+        ("1,2,12345678,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
+        ("1,2,１２３４５６７,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
         ("1,2,1234567,a,b,c,,e,f", "line 5: column 7 is empty"),
-        ("1,2,1234567,a,b,c,d,e,\"f\tg\"", "line 5: column 9 holds control characters"),
+        ("1,2,1234567,a,b,c,d,e,\"f\tg\"", "line 5: column 9 contains control characters"),
     ] {
         let error = refused(line(text).as_bytes());
         assert!(error.contains(says), "{text}: {error}");
@@ -49,7 +49,7 @@ fn a_wrong_line_is_named() {
     // Shift_JIS, the other encoding in which Japan Post offers the list.
     let other = [b"1,2,1234567,a,b,c,\x96\x6b\x8a\x43\x93\xb9,e,f".as_slice(), LIST.as_bytes()].concat();
     assert!(refused(&other).contains("line 1: column 7 is not UTF-8"));
-    assert!(refused(b"").contains("holds no postal codes"));
+    assert!(refused(b"").contains("contains no postal codes"));
     let error = Codes::get(&Source::File("/nowhere/at/all.csv".into())).unwrap_err();
     assert!(error.to_string().contains("/nowhere/at/all.csv cannot be read"), "{error}");
 }
