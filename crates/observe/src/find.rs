@@ -1,4 +1,4 @@
-//! From where a server listens to its processes.
+//! Finds a server's processes by the address at which it listens.
 
 use crate::diag::{LISTEN, NetlinkClient};
 use crate::process::{Pid, numbers};
@@ -8,14 +8,14 @@ use std::fs;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
-/// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
+/// The processes that own the server's listening socket; else why they were not found, as a clause.
 pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
         Endpoint::Composite(members) => {
             let mut found: Vec<Pid> = Vec::new();
-            // What is in this process is seen as the client's.
+            // An in-process database is observed as the client.
             for member in members.iter().filter(|member| member.endpoint != Endpoint::InProcess) {
-                // Two of them may be one server, and the first member's processes stay the first.
+                // Two members may be one server, and the processes of the first member stay first.
                 let new = listeners(&member.endpoint)?;
                 found.extend(new.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
             }
@@ -40,8 +40,8 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     }
 }
 
-/// Where on this machine a server listens that others reach at this host and port: at whatever address, where that host is
-/// none of this machine's names but an address that somebody else translates.
+/// Where on this machine a server listens that others reach at this host and port. If the host is not a name of this
+/// machine but a translated address, any local address counts.
 pub(crate) fn here(host: &str, port: u16) -> Endpoint {
     let own = |mut addresses: std::vec::IntoIter<std::net::SocketAddr>| {
         addresses.any(|address| UdpSocket::bind((address.ip(), 0)).is_ok())
@@ -100,7 +100,7 @@ fn listening_at(text: &str, paths: &[&Path]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The processes that have one of these sockets open, and whether any process would not let itself be looked at.
+/// The processes that have one of these sockets open, and whether the sockets of any process could not be read.
 fn holders(inodes: &BTreeSet<u64>) -> (Vec<Pid>, bool) {
     let mut found = Vec::new();
     let mut closed = false;
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_is_not_here_is_said_to_be_elsewhere() {
         let refused = |endpoint| listeners(&endpoint).unwrap_err();
-        // RFC 5737 keeps this address for documents.
+        // RFC 5737 reserves this address for documentation.
         let error = refused(Endpoint::Tcp { host: "192.0.2.1".into(), port: 5_432 });
         assert!(error.contains("another host"), "{error}");
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();

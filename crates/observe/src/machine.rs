@@ -1,4 +1,4 @@
-//! What of this machine would disturb a measurement, looked at before one: each a line with what to do.
+//! Checks this machine for conditions that would disturb a measurement. Each warning includes a remedy.
 
 use crate::host;
 use rustix::fs::statvfs;
@@ -8,27 +8,27 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For so long other processes' work is looked at.
+/// The time for which the work of other processes is measured.
 const LOOK: Duration = Duration::from_millis(150);
-/// So much of the machine's CPU in use before anything is measured is worth a line.
+/// CPU use before a measurement, as a share, above which a warning is given.
 const BUSY: f64 = 0.1;
 /// Clocks that take a microsecond or more to read.
 const SLOW_CLOCKS: [&str; 3] = ["hpet", "acpi_pm", "jiffies"];
-/// Less memory available than this part of it.
+/// The share of available memory below which a warning is given.
 const MEMORY: f64 = 0.1;
-/// Less disk space than this many bytes.
+/// Free disk space in bytes below which a warning is given.
 const SPACE: u64 = 1 << 30;
-/// So many megabytes swapped out.
+/// Swapped-out megabytes above which a warning is given.
 const SWAPPED: u64 = 64;
-/// How often a sync is tried, …
+/// The number of test syncs.
 const SYNCS: usize = 40;
-/// … and for how long at most.
+/// The maximum time for test syncs.
 const SYNC_TIME: Duration = Duration::from_millis(50);
-/// The fastest devices that keep what they acknowledge need some 10 µs and a system call on top.
+/// The fastest durable devices need about 10 µs and a system call per sync.
 const FASTEST_SYNCS: f64 = 60_000.0;
 
-/// Says what would disturb a measurement, as sentences; none where nothing would. It takes a sixth of a second, in which
-/// this process must be idle. `folder` is where databases of this machine are likely to write.
+/// Conditions that would disturb a measurement, as sentences; empty if there are none. It takes a sixth of a second,
+/// in which this process must be idle. `folder` is where databases of this machine probably write.
 pub fn disturbances(folder: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut all = Vec::new();
@@ -44,17 +44,18 @@ pub fn disturbances(folder: &Path) -> Vec<String> {
     all
 }
 
-/// Says that writes to this folder are acknowledged sooner than any device can have them safe; nothing where they are not, or
-/// it cannot be written to. It takes up to a twentieth of a second. To be asked where something is going to be synced there.
+/// A warning if writes to this directory are acknowledged sooner than any device can make them durable. `None` if
+/// they are not, or the directory is not writable. It takes up to a twentieth of a second. Call it before
+/// measurements that sync files there.
 pub fn dishonest_sync(folder: &Path) -> Option<String> {
     syncs_per_second(folder).and_then(|rate| unlikely_syncs(folder, rate))
 }
 
-/// How often a second a block can be written and synced, one after the other: the median's inverse.
+/// Syncs of a block per second, one after the other: the inverse of the median.
 fn syncs_per_second(folder: &Path) -> Option<f64> {
     let path = folder.join(format!("kurabe-sync-{}", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
-    // Gone from the folder at once, so that nothing stays there whatever happens.
+    // Unlinked at once, so that no file is left behind.
     let _ = fs::remove_file(&path);
     let (began, mut times) = (Instant::now(), Vec::new());
     while times.len() < SYNCS && began.elapsed() < SYNC_TIME {
@@ -179,9 +180,10 @@ mod tests {
         assert!(syncs_per_second(folder.path()).unwrap() > 0.0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         assert_eq!(syncs_per_second(Path::new("/nowhere/at/all")), None);
-        // Shared memory, where the machine has it and lets us write there.
+        // Shared memory, if the machine has it and it is writable.
         if syncs_per_second(Path::new("/dev/shm")).is_some() {
-            // Each takes milliseconds only, in which others may hold either up; the temporary folder may be memory too.
+            // Each takes only milliseconds, in which other processes may delay either; the temporary directory may be
+            // in memory too.
             let best = |folder| (0..5).filter_map(|_| syncs_per_second(folder)).fold(0.0, f64::max);
             let (memory, disk) = (best(Path::new("/dev/shm")), best(folder.path()));
             assert!(memory > disk * 0.3, "{memory} {disk}");

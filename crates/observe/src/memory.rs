@@ -1,4 +1,4 @@
-//! What processes hold at one moment: memory, and how many they are.
+//! The memory and the number of processes and threads at one time.
 
 use crate::process::{Pid, numbers, value};
 use kurabe_core::observation::MemoryUsage;
@@ -7,20 +7,20 @@ use std::fs;
 /// No such process.
 const ESRCH: i32 = 3;
 
-/// Adds up what these processes hold. `smaps_rollup` divides each shared page among the processes that have it, so that a
-/// server of many processes is not counted many times over (`proc_pid_smaps(5)`). Pages of files, programs and libraries
-/// most of all, are left out: they are shared with processes that are none of the server's, and its part of them would
-/// shrink whenever one of these begins.
+/// Adds up the memory of these processes. `smaps_rollup` divides each shared page among its processes, so that the
+/// shared memory of a server with many processes is counted once (`proc_pid_smaps(5)`). Pages of files, mostly
+/// programs and libraries, are left out: other processes share them, and the server's part would shrink whenever one
+/// of those begins.
 ///
 /// # Errors
-/// As a clause, where their memory may not be read. What ends meanwhile is not counted.
+/// A clause, if their memory cannot be read. Processes that end meanwhile are not counted.
 pub(crate) fn of(members: &[Pid]) -> Result<MemoryUsage, String> {
     let mut sum = MemoryUsage::default();
     for pid in members {
         let number = pid.number;
         let text = match fs::read_to_string(format!("/proc/{number}/smaps_rollup")) {
             Ok(text) => text,
-            // A process that has ended and was not waited for yet has no memory either.
+            // A zombie process has no memory either.
             Err(error) if !pid.lives() || error.raw_os_error() == Some(ESRCH) => continue,
             Err(error) => {
                 return Err(format!("the memory of its processes may not be read here ({error})"));
@@ -29,7 +29,7 @@ pub(crate) fn of(members: &[Pid]) -> Result<MemoryUsage, String> {
         let bytes = |name: &str| value(&text, name).map(|kilobytes| kilobytes * 1024);
         // A process that is just ending has no memory any more.
         let Some(all) = bytes("Pss:") else { continue };
-        // Kernels before 5.4 do not tell files apart.
+        // Kernels before 5.4 do not distinguish pages of files.
         let memory = all.saturating_sub(bytes("Pss_File:").unwrap_or_default());
         sum.memory_bytes += memory;
         sum.private_bytes += bytes("Private_Dirty:").unwrap_or_default().min(memory);
@@ -54,7 +54,7 @@ mod tests {
         for (now, then) in
             [(after.memory_bytes, before.memory_bytes), (after.private_bytes, before.private_bytes)]
         {
-            // Other tests take and give back some meanwhile.
+            // Other tests allocate and free memory meanwhile.
             assert!(now > then + (48 << 20), "{before:?} {after:?}");
         }
         drop(taken);

@@ -1,4 +1,4 @@
-//! One trial under watch, from the opening of the gate to the end of the last client.
+//! The observation of one trial, from the opening of the gate to the end of the last client.
 
 use crate::find::listeners;
 use crate::group::CpuLimit;
@@ -17,34 +17,35 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Looks at this machine.
+/// Observes this machine.
 #[derive(Debug, Default)]
 pub struct Monitor {
-    /// The processes that listen at an endpoint, once they were found: looking for them takes milliseconds.
+    /// The processes that listen at an endpoint, cached because finding them takes milliseconds.
     known: Arc<Mutex<HashMap<String, Vec<Pid>>>>,
-    /// Servers that are reached through something else.
+    /// Servers that are reached through a relay.
     behind: Vec<(Endpoint, Endpoint)>,
-    /// Servers that an observer on their own host looks at.
+    /// Servers that an agent on their own host observes.
     elsewhere: Vec<(Endpoint, Remote)>,
 }
 
 impl Monitor {
-    /// Looks at this machine.
+    /// Observes this machine.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Clients that connect to `given` reach, through a relay, the server that listens at `real`: that one is looked at.
+    /// Clients that connect to `given` reach, through a relay, the server that listens at `real`: that server is
+    /// observed.
     pub fn behind(&mut self, given: Endpoint, real: Endpoint) {
         self.behind.push((given, real));
     }
 
-    /// The server at this endpoint is looked at by an observer on its own host.
+    /// An agent on the server's own host observes the server at this endpoint.
     pub fn elsewhere(&mut self, server: Endpoint, observer: Remote) {
         self.elsewhere.push((server, observer));
     }
 
-    /// Where a server really listens that is reached through something else.
+    /// The endpoint at which a server really listens that is reached through a relay.
     fn real<'a>(&'a self, endpoint: &'a Endpoint) -> &'a Endpoint {
         self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real)
     }
@@ -70,7 +71,7 @@ impl Observer for Monitor {
 
     fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let real = self.real(endpoint);
-        // First, so that what it takes to ask is not in what is counted here.
+        // First, so that the CPU time of the request is not counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
             let Endpoint::Tcp { host, port } = real else {
                 return Err("only a server that is reached by TCP is looked at from elsewhere".to_owned());
@@ -110,10 +111,10 @@ impl Observer for Monitor {
     }
 }
 
-/// Processes that are looked at together, with their counters at the beginning.
+/// Processes that are observed together, with their counters at the beginning.
 struct Group {
     roots: Vec<Pid>,
-    /// The roots alone, or all that descend from them.
+    /// The roots alone, or with all descendants.
     whole: bool,
     members: Vec<Pid>,
     before: Counters,
@@ -143,11 +144,11 @@ impl Group {
 }
 
 struct Trial {
-    /// None where the database is in the client.
+    /// `None` if the database runs in the client.
     server: Result<Option<Group>, String>,
-    /// Where an observer on the server's host looks at it: its address, and what it looks at.
+    /// If an agent observes the server: its address, and its observation.
     far: Option<(String, RemoteMonitor)>,
-    /// The server's tiers, each apart.
+    /// The server's tiers, each separately.
     tiers: Vec<(String, Result<Group, String>)>,
     client: Group,
     host: host::Counters,
@@ -206,10 +207,10 @@ impl MonitorGuard for Trial {
     }
 }
 
-/// What was seen on both hosts, which may be one: `here`.
+/// Combines the observations of both hosts; `here` if both are the same host.
 fn joined(seen: Observation, far: RemoteSample, here: bool) -> Observation {
     let at = |ms: u64| far.samples.iter().rev().find(|sample| sample.at_ms <= ms).and_then(|s| s.server_cpu);
-    // Each host's samples are counted from its own begin: their clocks need not agree.
+    // The samples of each host are relative to its own begin, because their clocks may differ.
     let samples = seen.samples.iter().map(|sample| Sample {
         server_cpu: at(sample.at_ms),
         disk_waits: far.samples.iter().rev().find(|s| s.at_ms <= sample.at_ms).map_or(0, |s| s.disk_waits),
@@ -265,7 +266,7 @@ mod tests {
         let server_cpu: Vec<_> = far.samples.iter().map(|sample| sample.server_cpu).collect();
         assert_eq!(server_cpu, [None, Some(0.75)]);
         assert_eq!(far.wire.map(|wire| (wire.sent_bytes, wire.classified, wire.at_server)), Some((7, 4, 3)));
-        // Of one machine, in two networks, there is one account.
+        // One machine in two network namespaces is observed once.
         assert_eq!(joined(seen, remote(), true).server_host, None);
     }
 }

@@ -1,4 +1,4 @@
-//! What has no counter is looked at now and then, in a thread of its own.
+//! Samples quantities without a counter, in a thread of its own.
 
 use crate::host;
 use crate::process::{Pid, Stat, numbers};
@@ -10,40 +10,40 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The first samples come this soon, so that short trials have some; …
+/// The interval before the first sample, short enough for short trials.
 const FIRST: Duration = Duration::from_millis(10);
-/// … each pause is longer than the last by this factor, …
+/// Each interval is longer than the last by this factor.
 const LONGER: f64 = 1.1;
-/// … up to this.
+/// The longest interval.
 const LONGEST: Duration = Duration::from_millis(150);
-/// A pause is at least so many times as long as the CPU time that the sample before it took.
+/// An interval is at least this many times as long as the CPU time of the previous sample.
 const COST: u32 = 120;
-/// More samples than these are recorded as the means of neighbours.
+/// The maximum number of recorded samples. If there are more, means of neighbours are recorded.
 const KEPT: usize = 48;
 
-/// What the samples of a trial say.
+/// The samples of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub samples: Vec<Sample>,
-    /// How many were taken.
+    /// The number of samples.
     pub taken: u64,
-    /// In how many a thread was in uninterruptible sleep.
+    /// Samples in which a thread was in uninterruptible sleep.
     pub disk: u64,
-    /// In how many a thread was stopped.
+    /// Samples in which a thread was stopped.
     pub stopped: u64,
-    /// CPU time that looking took.
+    /// CPU time that sampling took.
     pub cost_ns: u64,
     pub wire: Option<Wire>,
 }
 
-/// Samples until it is told to end.
+/// Samples until it is stopped.
 pub(crate) struct Sampler {
     stop: Sender<()>,
     thread: JoinHandle<Samples>,
 }
 
 impl Sampler {
-    /// Begins to look at the threads of these processes; `apart` where they are a server's and not the client itself.
+    /// Begins to sample the threads of these processes; `apart` if they are a server's and not the client itself.
     pub fn start(members: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
         let tasks: Vec<(u32, u32)> = members
@@ -59,7 +59,7 @@ impl Sampler {
         Some(Self { stop, thread })
     }
 
-    /// What was seen.
+    /// Ends the sampling and returns the samples.
     pub fn end(self) -> Samples {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
@@ -75,7 +75,7 @@ struct SampleLoop {
     seen: Samples,
 }
 
-/// Counters at the sample before.
+/// Counters at the previous sample.
 struct Before {
     at: Instant,
     client_ns: u64,
@@ -135,7 +135,7 @@ impl SampleLoop {
         }
     }
 
-    /// CPU ticks of all threads together, and how many of them are in uninterruptible sleep and stopped.
+    /// CPU ticks of all threads together, and the numbers of threads in uninterruptible sleep and stopped.
     fn tasks(&mut self) -> (u64, u64, u64) {
         let (mut ticks, mut disk, mut stopped) = (0, 0, 0);
         for (pid, tid) in &self.tasks {
@@ -167,7 +167,7 @@ fn nanos(time: rustix::time::Timespec) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Three digits behind the point are more than a sample knows.
+/// Rounds to three decimals, which is more than a sample's precision.
 fn rounded(share: f64) -> f64 {
     (share * 1e3).round() / 1e3
 }
@@ -198,7 +198,7 @@ mod tests {
         assert!(seen.taken <= 40, "{}", seen.taken);
         assert_eq!(seen.samples.len() as u64, seen.taken);
         assert!(seen.samples.is_sorted_by_key(|sample| sample.at_ms));
-        // Loaded machines make the thread wait, not work.
+        // On a loaded machine the thread waits.
         assert!(seen.cost_ns < 70_000_000, "{}", seen.cost_ns);
     }
 

@@ -1,10 +1,11 @@
-//! The connections of the clients to the server: what went over them, and who had the move when they were looked at.
+//! The connections of the clients to the server: their traffic, and which side had to send next at each sample.
 //!
-//! Who has the move is seen from the server's end, where that is on this machine too: a request is a segment with data
-//! that came, an answer one that went. At the gate all is answered; from there on, one that came more than went is a
-//! request that waits for its answer. That holds where requests and answers are one segment each, which shows when all
-//! is answered again; where it does not hold, the kernel's times of the last segment each way tell, as far as its clock
-//! can (4 ms or so): a client that sends its next request at once leaves them equal.
+//! The server's end, if it is on this machine too, shows which side has to send next: a request is a received segment
+//! with data, an answer a sent one. When the gate opens all requests are answered. From there on, one more received
+//! than sent segment means a request that waits for its answer. This holds if requests and answers are one segment
+//! each, which is verified when all are answered again. If it does not hold, the kernel's times of the last segment
+//! in each direction decide, within the resolution of its clock (about 4 ms): a client that sends its next request at
+//! once leaves them equal.
 
 use crate::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use crate::find::own_sockets;
@@ -16,32 +17,32 @@ use std::io;
 #[derive(Debug)]
 pub(crate) struct Wire {
     netlink: NetlinkClient,
-    /// The port that the clients connect to, and the server's own, which is another where a relay stands between.
+    /// The port to which clients connect, and the server's own, which differs if a relay is used.
     near: u16,
     far: u16,
-    /// The local port of a connection that is no client's.
+    /// The local port of a connection that does not belong to a client.
     probe_port: Option<u16>,
     begin: HashMap<u64, Info>,
-    /// The server's ends, by its clients' ports.
+    /// The server's ends, by client port.
     ends: HashMap<u16, End>,
 }
 
-/// What was seen of one connection at the server's end.
+/// The samples of one connection at the server's end.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// Segments with data that came, less those that went, when all was answered.
+    /// Received minus sent segments with data, when all requests were answered.
     answered: i64,
     samples: u64,
-    /// Looks at which a segment more had come than went.
+    /// Samples with one more received than sent segment.
     held: u64,
-    /// Looks at which the times told the two apart, and those at which data had come later.
+    /// Samples in which the two times differed, and those in which data was received later.
     classified: u64,
     came_later: u64,
 }
 
 impl Wire {
-    /// The connections that this process has to the server now; none where it is not reached by TCP or the kernel does
-    /// not say.
+    /// The present connections of this process to the server; `None` if it is not reached by TCP or the kernel does
+    /// not list them.
     pub fn new(given: &Endpoint, real: &Endpoint, probe_port: Option<u16>) -> Option<Self> {
         let (Endpoint::Tcp { port: near, .. }, Endpoint::Tcp { port: far, .. }) = (given, real) else {
             return None;
@@ -64,8 +65,8 @@ impl Wire {
         Ok(sockets)
     }
 
-    /// Looks who has the move on each connection. Those on which nothing came in this trial, which began so many
-    /// milliseconds ago, are not its clients'.
+    /// Samples which side has to send next on each connection. Connections that received nothing in this trial, which
+    /// began this many milliseconds ago, do not belong to its clients.
     pub fn sample(&mut self, elapsed_ms: u64) {
         let Ok(sockets) = self.netlink.sockets(ESTABLISHED, self.far, 0) else { return };
         for socket in sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
@@ -74,13 +75,13 @@ impl Wire {
         }
     }
 
-    /// What went over the connections since; those that were opened meanwhile count from their beginning.
+    /// The traffic since the beginning; connections opened meanwhile count from their beginning.
     pub fn end(mut self) -> Option<WireUse> {
         let mut used = WireUse::default();
         for Socket { inode, info, .. } in &self.own().ok()? {
             let then = self.begin.get(inode).copied().unwrap_or_default();
             let sent = |info: &Info| info.sent.saturating_sub(info.resent);
-            // A connection that only acknowledged what had come before is not one of the trial's.
+            // A connection that only acknowledged earlier data does not belong to the trial.
             if info.sent == then.sent && info.received == then.received {
                 continue;
             }
@@ -111,7 +112,8 @@ impl End {
         self.came_later += u64::from(info.since_received < info.since_sent);
     }
 
-    /// How many looks told who had the move, and at how many it was the server; `last`: all is answered again.
+    /// The number of samples that show which side had to send next, and of those the number for the server; `last`:
+    /// all requests are answered again.
     fn verdict(&self, last: &Info) -> (u64, u64) {
         if balance(last) == self.answered {
             (self.samples, self.held)
@@ -121,7 +123,7 @@ impl End {
     }
 }
 
-/// Segments with data that came, less those that went.
+/// Received minus sent segments with data.
 fn balance(info: &Info) -> i64 {
     i64::from(info.data_segments_in) - i64::from(info.data_segments_out)
 }
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn a_request_is_with_the_server_until_its_answer_goes() {
         let mut end = End { answered: 2, ..End::default() };
-        // The clock is too coarse to tell that the next request came after the last answer.
+        // The clock is too coarse to show that the next request arrived after the last answer.
         end.sample(&info(11, 8, 40, 40));
         end.sample(&info(11, 8, 80, 80));
         end.sample(&info(11, 9, 0, 0));

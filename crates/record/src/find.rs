@@ -1,4 +1,4 @@
-//! Which run does a user mean?
+//! Resolves the user's reference to a run.
 
 use crate::list::Entry;
 use crate::path::RunPath;
@@ -7,14 +7,14 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use std::path::Path;
 
 impl Store {
-    /// The run that a user means by `last`, a name, the beginning of a name that no other run has, or a path to a
-    /// run's folder or file.
+    /// The run that a user names by `last`, a name, an unambiguous prefix of a name, or a path to a run's directory
+    /// or file.
     ///
-    /// `last` is the newest run whose first line can be read. A name goes before a path of the same text.
+    /// `last` is the newest run with a readable first line. A name takes precedence over a path with the same text.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) with the nearest names, [`Usage`](ErrorKind::Usage) where several runs
-    /// begin so.
+    /// [`NotFound`](ErrorKind::NotFound) with the nearest names, [`Usage`](ErrorKind::Usage) if several runs have
+    /// this prefix.
     pub fn find(&self, wanted: &str) -> Result<RunPath> {
         let entries = self.list()?;
         if wanted == "last" {

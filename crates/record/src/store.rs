@@ -1,4 +1,4 @@
-//! The folder of all runs: making a run in it, and going on with one.
+//! The directory of all runs: creates runs in it, and resumes them.
 
 use crate::chain::Chain;
 use crate::format::header_line;
@@ -13,35 +13,35 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// The prefix of folders that are not published yet; nobody lists them.
+/// The prefix of directories that are not published yet; lists omit them.
 const TEMP_PREFIX: &str = ".new-";
-/// After so long a folder that is not published belongs to a process that died.
+/// After this time an unpublished directory belongs to a process that died.
 const TEMP_LIFETIME: Duration = Duration::from_secs(3_600);
 
-/// The folder of all runs.
+/// The directory of all runs.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) dir: PathBuf,
-    /// Makes the names in a folder durable: a seam, so that tests see which folders are.
+    /// Makes the names in a directory durable. Tests replace it to see which directories are synced.
     sync: fn(&Path),
 }
 
-/// A run to go on with: what it holds, and the writer that appends to it.
+/// A run to resume: its content, and the writer that appends to it.
 #[derive(Debug)]
 pub struct Resumed {
     /// What was recorded.
     pub run: Run,
-    /// That a torn last line was cut off.
+    /// A note that a torn last line was truncated.
     pub torn: Option<String>,
     /// Appends to it.
     pub writer: Writer,
 }
 
 impl Store {
-    /// Opens the folder of all runs; it is made with its first run, not before.
+    /// Opens the directory of all runs. It is created with its first run, not before.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where something that is no folder is in its place.
+    /// [`Environment`](ErrorKind::Environment) if the path exists and is not a directory.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
@@ -53,7 +53,7 @@ impl Store {
         Ok(Self { dir, sync: sync_folder })
     }
 
-    /// Makes the folder and tries whether runs can be made in it.
+    /// Creates the directory and checks that runs can be created in it.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
@@ -70,12 +70,12 @@ impl Store {
         &self.dir
     }
 
-    /// Makes a run. Its folder appears with the whole header in it, locked, or not at all. Where there is a run of
-    /// this name, a number goes behind it ([`Writer::name`], and the header's `run` in the file).
+    /// Creates a run. Its directory appears with the complete header in it, locked, or not at all. If a run of this
+    /// name exists, a number is appended to the name ([`Writer::name`], and the header's `run` in the file).
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) or [`NotPermitted`](ErrorKind::NotPermitted) where the folder cannot
-    /// be made or written, [`Internal`](ErrorKind::Internal) where the name is no plain file name.
+    /// [`Environment`](ErrorKind::Environment) or [`NotPermitted`](ErrorKind::NotPermitted) if the directory cannot
+    /// be created or written, [`Internal`](ErrorKind::Internal) if the name is not a plain file name.
     pub fn create(&self, header: &RunHeader) -> Result<Writer> {
         if !is_plain(&header.run) {
             return Err(Error::new(ErrorKind::Internal, format!("'{}' is no name for a run", header.run)));
@@ -85,13 +85,13 @@ impl Store {
         let temporary = self.dir.join(temporary_name());
         let made = self.publish(&temporary, header);
         if made.is_err() {
-            // Nothing can be done where this fails too; it is removed with the next run.
+            // If this fails too, the next run removes the directory.
             let _ = fs::remove_dir_all(&temporary);
         }
         made
     }
 
-    /// Makes the folder of all runs, where it is not there, and its name durable.
+    /// Creates the directory of all runs, if it does not exist, and makes its name durable.
     fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
         fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
@@ -103,7 +103,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the header into a temporary folder, and gives the folder its name.
+    /// Writes the header into a temporary directory, and renames the directory.
     fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
         let file_path = temporary.join(RUN_FILE);
         let failed = |error: &std::io::Error| io_error("write", &file_path, error);
@@ -127,7 +127,8 @@ impl Store {
                 .and_then(|()| file.sync_all())
                 .map_err(|e| failed(&e))?;
             (self.sync)(temporary);
-            // A folder that came into being meanwhile holds a run, is not empty, and makes the rename fail.
+            // A directory that another process created meanwhile contains a run, is not empty, and makes the rename
+            // fail.
             match fs::rename(temporary, &folder) {
                 Ok(()) => {
                     (self.sync)(&self.dir);
@@ -142,10 +143,10 @@ impl Store {
         Err(Error::new(ErrorKind::Limit, format!("there are too many runs named {base}")))
     }
 
-    /// Opens a run to go on with it: locks it, reads it, and cuts off a torn last line.
+    /// Opens a run to resume it: locks it, reads it, and truncates a torn last line.
     ///
     /// # Errors
-    /// [`InUse`](ErrorKind::InUse) where another process is writing it; else as for [`read`](crate::read).
+    /// [`InUse`](ErrorKind::InUse) if another process is writing it; else as for [`read`](crate::read).
     pub fn resume(&self, path: &RunPath) -> Result<Resumed> {
         let file = OpenOptions::new()
             .read(true)
@@ -163,7 +164,7 @@ impl Store {
         Ok(Resumed { run, torn, writer })
     }
 
-    /// Removes what processes left behind that died between making a folder and giving it its name.
+    /// Removes the temporary directories of processes that died before they renamed them.
     fn remove_stale(&self) {
         let Ok(entries) = fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
@@ -179,21 +180,21 @@ fn age(at: SystemTime) -> Duration {
     at.elapsed().unwrap_or_default()
 }
 
-/// Unlike any other's, in this process and among those that share the folder.
+/// A name that is unique in this process and among those that share the directory.
 fn temporary_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     format!("{TEMP_PREFIX}{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Whether a name is one plain component of a path, visible, and the same on every file system.
+/// Whether a name is one plain, visible component of a path on every file system.
 fn is_plain(name: &str) -> bool {
     (1..=120).contains(&name.len())
         && !name.starts_with(['.', '-'])
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
 }
 
-/// Locks a run file for its one writer. Whoever lists runs holds each lock for a moment, so one refusal is none.
+/// Locks a run file for its only writer. Whoever lists runs holds each lock briefly, so one failure is retried.
 fn lock(file: &File, path: &Path) -> Result<()> {
     let mut tries = 10;
     loop {
@@ -210,7 +211,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a new name durable. Some file systems cannot; then the name is as safe as they make it.
+/// Makes a new name durable. Some file systems do not support this; then nothing more can be done.
 fn sync_folder(dir: &Path) {
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }

@@ -1,4 +1,4 @@
-//! Appending to a run file: one write a line, made durable before the next.
+//! Appends to a run file: one write per line, made durable before the next.
 
 use crate::chain::Chain;
 use crate::format::{Content, content_line};
@@ -8,7 +8,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// What a writer needs of its file: a seam, so that tests can fill the disk.
+/// The operations of a writer on its file. Tests replace it to simulate a full disk.
 pub(crate) trait Sink: Send {
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
     fn make_durable(&mut self) -> io::Result<()>;
@@ -29,7 +29,7 @@ impl Sink for File {
     }
 }
 
-/// Appends to one run. It holds the run's lock until it is dropped, or its process ends, however.
+/// Appends to one run. It holds the run's lock until it is dropped or its process ends.
 pub struct Writer {
     sink: Box<dyn Sink>,
     path: RunPath,
@@ -52,13 +52,12 @@ impl Writer {
         Self { sink, path, chain, trials }
     }
 
-    /// Where the run is.
+    /// The path of the run.
     pub fn path(&self) -> &RunPath {
         &self.path
     }
 
-    /// The run's name: that of the header it was created with, or that with a number behind it where there was
-    /// such a run already.
+    /// The run's name: that of the header it was created with, with a number appended if such a run existed.
     pub fn name(&self) -> &str {
         &self.path.name
     }
@@ -66,8 +65,8 @@ impl Writer {
     /// Records a trial; durable when this returns.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where the line cannot be written: what was recorded before is kept,
-    /// and the file holds whole lines only.
+    /// [`Environment`](ErrorKind::Environment) if the line cannot be written: earlier records are kept, and the file
+    /// contains complete lines only.
     pub fn trial(&mut self, trial: &TrialRecord) -> Result<()> {
         self.append(Content::Trial(trial))?;
         self.trials += 1;
@@ -82,7 +81,7 @@ impl Writer {
         self.append(Content::End(end))
     }
 
-    /// Records that the run goes on; durable when this returns.
+    /// Records that the run is resumed; durable when this returns.
     ///
     /// # Errors
     /// As for [`Writer::trial`].
@@ -94,7 +93,7 @@ impl Writer {
         let line = content_line(content, self.chain)?;
         let written = self.sink.append(&line).and_then(|()| self.sink.make_durable());
         if let Err(error) = written {
-            // Half a line would be dropped by readers anyway; without it, a later line does not follow it.
+            // Readers ignore an incomplete line anyway. Without it, a later line follows a complete one.
             let cut = self.sink.cut_to(self.chain.bytes);
             return Err(self.refused(&error, cut.is_ok()));
         }
@@ -120,7 +119,7 @@ mod tests {
     use kurabe_core::run::Outcome;
     use std::sync::{Arc, Mutex};
 
-    /// A disk with room for so many bytes, which takes what fits and then says that it is full.
+    /// A disk with this many free bytes, which writes what fits and then reports that it is full.
     #[derive(Clone)]
     struct SmallDisk {
         room: usize,

@@ -1,4 +1,4 @@
-//! No change of a run file passes unnoticed, and what a newer version wrote is not called damaged.
+//! Every change of a run file is detected, and files of newer versions are not reported as damaged.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -15,14 +15,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Writes a run file without Kurabe.
+/// Writes a run file without Kurabe's writer.
 fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
 }
 
-/// The bytes of a run that Kurabe records.
+/// The bytes of a run that Kurabe recorded.
 fn recorded(trials: &[TrialRecord], resumed: bool, ended: bool) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Store::open(dir.path()).unwrap().create(&header("a", 100)).unwrap();
@@ -39,7 +39,7 @@ fn recorded(trials: &[TrialRecord], resumed: bool, ended: bool) -> Vec<u8> {
     fs::read(&writer.path().file).unwrap()
 }
 
-/// Trials as runs make them, each unlike any other.
+/// Distinct trials as runs make them.
 fn random_trials(rng: &mut Rng) -> Vec<TrialRecord> {
     let mut trials = trials(1 + rng.below(5) as u32);
     for trial in &mut trials {
@@ -53,7 +53,7 @@ fn random_trials(rng: &mut Rng) -> Vec<TrialRecord> {
     trials
 }
 
-/// Random runs and their bytes, made once: making them waits for the disk.
+/// Random runs and their bytes, made once, because making them waits for the disk.
 fn runs() -> &'static [Vec<u8>] {
     static RUNS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -66,7 +66,7 @@ fn found(dir: &Path, bytes: &[u8]) -> kurabe_core::Result<Recorded> {
     read(&foreign(dir, bytes))
 }
 
-/// Says what was accepted without a word, if that is so.
+/// Returns what was accepted without an error, if so.
 fn accepted_in_silence(dir: &Path, original: &[u8], changed: &[u8]) -> Option<Run> {
     if original == changed {
         return None;
@@ -86,7 +86,7 @@ fn accepted_in_silence(dir: &Path, original: &[u8], changed: &[u8]) -> Option<Ru
     }
 }
 
-/// CRC-32 bit by bit, after its definition.
+/// CRC-32 bit by bit, from its definition.
 fn crc_32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
@@ -115,7 +115,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 #[test]
 fn a_flipped_bit_in_any_byte_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
-    // A failed trial is short, so that each byte of the file can be tried.
+    // A failed trial is short, so that the test can change each byte of the file.
     let failed = trials(4).remove(3);
     let original = recorded(&[failed.clone(), failed], true, true);
     let mut changed = original.clone();
@@ -224,7 +224,7 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     assert!(text.contains("made by a newer version of kurabe 0.9.0 (needs: shards, tides)"), "{text}");
     let (kind, text) = refused(&with("kurabe-run", json!(4)));
     assert!(kind == ErrorKind::Unsupported && text.contains("(needs: format 4)"), "{text}");
-    // A line of a kind that did not exist: of a newer minor version it may be there, of ours it may not.
+    // A line of an unknown kind: valid in a newer minor version, invalid in ours.
     let mut later = with("minor", json!(7));
     later.push(json!({"line": 0, "weather": "fine"}));
     let (kind, text) = refused(&later);
@@ -234,7 +234,7 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     );
     later[0]["minor"] = json!(0);
     assert_eq!(refused(&later).0, ErrorKind::Damaged);
-    // What may be left out is.
+    // Optional members are.
     assert!(found(dir.path(), &closed(&with("minor", json!(7)))).is_ok());
     assert!(found(dir.path(), &closed(&with("mood", json!("good")))).is_ok());
     // A format before.
@@ -248,7 +248,7 @@ fn a_last_line_that_is_no_json_is_torn_and_one_that_was_changed_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let original = recorded(&trials(3), false, false);
     let last = original.len() - lines(&original)[3].len();
-    // Room was made for the line, and the end of it never written.
+    // The file was extended for the line, whose end was never written.
     let mut zeros = original.clone();
     let middle = last + (original.len() - last) / 2;
     zeros[middle..].fill(0);

@@ -1,4 +1,4 @@
-//! A run file gives back what was recorded, whatever happened to it.
+//! A run file returns what was recorded, in any state of the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -20,7 +20,7 @@ fn store() -> (TempDir, Store) {
     (dir, store)
 }
 
-/// Records a run of so many trials, ended or not, and says where it is.
+/// Records a run of this many trials, with or without an end, and returns its path.
 fn recorded(store: &Store, name: &str, began: u64, count: u32, ended: bool) -> RunPath {
     let mut writer = store.create(&header(name, began)).unwrap();
     for trial in trials(count) {
@@ -32,14 +32,14 @@ fn recorded(store: &Store, name: &str, began: u64, count: u32, ended: bool) -> R
     writer.path().clone()
 }
 
-/// A run folder that holds these bytes.
+/// A run directory with these bytes.
 fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
 }
 
-/// The bytes of a run, made once: making it waits for the disk.
+/// The bytes of a run, made once, because making it waits for the disk.
 fn a_run_of_two_trials() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -57,7 +57,7 @@ fn a_clause_of_a_licence_is_kept_and_older_files_without_one_are_read() {
         Some(PublishingClause { name: text("Licence, 7"), says: text("may not"), source: text("https://x") });
     let writer = store.create(&header).unwrap();
     assert_eq!(read(writer.path()).unwrap().run.header, header);
-    // A file as it was written before there was such a member.
+    // A file that was written before this member existed.
     let older = recorded(&store, "b", 100, 1, true);
     assert!(!fs::read_to_string(&older.file).unwrap().contains("publishing"));
     assert_eq!(read(&older).unwrap().run.header.targets[0].publishing, None);
@@ -188,7 +188,7 @@ fn a_damaged_run_says_where_and_hides_no_other() {
     assert!(message.contains("bad/run.jsonl") && message.contains("at line 3"), "{message}");
     assert!(message.contains("other runs are not affected"), "{message}");
     assert!(message.contains("the 2 lines before it are intact (1 trial)"), "{message}");
-    // What it says can still be used can.
+    // The message names what can still be used, and it can be.
     let copy = dir.path().join("copy.jsonl");
     fs::write(&copy, lines[..2].join("\n") + "\n").unwrap();
     assert_eq!(read(&RunPath::at(&copy).unwrap()).unwrap().run.trials, trials(1));

@@ -1,4 +1,4 @@
-//! The observer's side: `kurabe observe`.
+//! The agent's side: `kurabe observe`.
 
 use super::channel::{self, Channel, Token};
 use super::{Answer, RemoteSample, Request, boot};
@@ -12,31 +12,31 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// More runs than these at a time are turned away, …
+/// The maximum number of concurrent runs.
 const MOST: usize = 32;
-/// … and more that have not proved themselves yet, in all and from one address. They take no run's place.
+/// The maximum number of unauthenticated connections, in all and from one address. They are counted apart from runs.
 const MAX_UNAUTHENTICATED: usize = 32;
 const MAX_UNAUTHENTICATED_PER_PEER: usize = 8;
-/// A run that neither asks nor watches for so long gives its place up.
+/// A run that neither sends requests nor observes is disconnected after this time.
 const IDLE: Duration = Duration::from_secs(60);
 const TOO_MANY: &str = "too many runs watch at the same time";
-/// Who has not proved itself by then is turned away.
+/// The timeout for authentication.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is looked whether to stop.
+/// The interval at which the stop flag is checked.
 const POLL: Duration = Duration::from_millis(100);
-/// A run that is gone without a word is noticed after so long.
+/// A run that disappears without closing its connection is detected after this time.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// What was asked of it, for whoever looks on.
+/// An event of the agent, for its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEvent {
-    /// A run began to watch the server at this port; the name of the server's program.
+    /// A run began to observe the server at this port; the name of the server's program.
     Watched(SocketAddr, u16),
-    /// A run asked for what cannot be seen here, or the conversation broke off; why, as a clause.
+    /// A run requested what cannot be observed here, or the connection failed; why, as a clause.
     Refused(SocketAddr, String),
 }
 
-/// Looks at this machine for runs on others.
+/// Reports this host's server metrics to remote runs.
 #[derive(Debug)]
 pub struct Agent {
     listener: TcpListener,
@@ -47,22 +47,22 @@ impl Agent {
     /// Listens.
     ///
     /// # Errors
-    /// Where the address cannot be used.
+    /// If the address cannot be used.
     pub fn listen(address: SocketAddr, token: Token) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, token })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
-    /// Where the kernel does not say.
+    /// If the kernel does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until it is to stop; tells what is asked.
+    /// Serves until the stop flag is set; reports events.
     pub fn serve(&self, stop: &AtomicBool, events: &Sender<AgentEvent>) {
         let busy = Slots::default();
         let unauthenticated: Mutex<Vec<IpAddr>> = Mutex::new(Vec::new());
@@ -92,13 +92,13 @@ impl Agent {
                         }
                     }
                 });
-                // Without a thread the connection is closed, which is all that can be said.
+                // Without a thread the connection is closed.
                 let _ = started;
             }
         });
     }
 
-    /// Has the other side prove itself, and gives it a place among the runs.
+    /// Authenticates the other side, and reserves a slot for the run.
     fn meet<'a>(
         &self,
         stream: TcpStream,
@@ -116,9 +116,9 @@ impl Agent {
     }
 }
 
-/// Tells a run why it has no place.
+/// Tells a run why it is rejected.
 fn turn_away(mut channel: Channel) -> String {
-    // It is answered what it asks, so that the reason is read.
+    // Its request is read and answered, so that it reads the reason.
     let _ = channel.receive::<Request>();
     let _ = channel.send(&Answer::Not(TOO_MANY.to_owned()));
     TOO_MANY.to_owned()
@@ -141,7 +141,7 @@ fn serve_run(
         let guard = monitor.begin(&endpoint);
         channel.send(&Answer::Begun { boot: boot() })?;
         let _ = events.send(AgentEvent::Watched(from, port));
-        // Whoever hangs up meanwhile wants to know no more.
+        // A peer that closes the connection meanwhile does not need the answer.
         let Some(Request::End) = next(&mut channel, stop, None)? else { return Ok(()) };
         let seen = guard.end();
         let wire = seen.wire.unwrap_or_default();
@@ -160,7 +160,7 @@ fn serve_run(
     Ok(())
 }
 
-/// The places of runs that have proved themselves.
+/// The number of authenticated runs.
 #[derive(Debug, Default)]
 struct Slots(AtomicUsize);
 
@@ -171,7 +171,7 @@ impl Slots {
     }
 }
 
-/// The place of one run, given up with it.
+/// The slot of one run, released on drop.
 struct Slot<'a>(&'a Slots);
 
 impl Drop for Slot<'_> {
@@ -180,14 +180,14 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// A connection that has not proved itself.
+/// An unauthenticated connection.
 struct Unauthenticated<'a> {
     all: &'a Mutex<Vec<IpAddr>>,
     peer: IpAddr,
 }
 
 impl<'a> Unauthenticated<'a> {
-    /// None where there are too many, of this peer or in all.
+    /// `None` if there are too many, from this peer or in all.
     fn admit(all: &'a Mutex<Vec<IpAddr>>, peer: IpAddr) -> Option<Self> {
         let mut known = all.lock().unwrap_or_else(PoisonError::into_inner);
         let of_peer = known.iter().filter(|other| **other == peer).count();
@@ -218,8 +218,8 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request; none where the run has ended, or asked nothing for the time `idle`. A trial may be long: while it is
-/// watched only the end of the connection or of this program ends the waiting.
+/// The next request; `None` if the run has ended, or sent no request for the time `idle`. A trial may be long: while
+/// it is observed, only the end of the connection or of this program ends the wait.
 fn next(channel: &mut Channel, stop: &AtomicBool, idle: Option<Duration>) -> Result<Option<Request>, String> {
     let since = Instant::now();
     loop {
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A process that listens and works: none of ours, which an observer refuses to watch.
+    /// A listening process that uses the CPU. It is not this process, which an agent refuses to observe.
     struct Listener(Child, u16);
 
     impl Listener {
@@ -316,7 +316,7 @@ mod tests {
         println!("\nlistens at {}", listener.local_addr().unwrap().port());
         let gone = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone);
-        // Until whoever started it is gone.
+        // Until its parent is gone.
         std::thread::spawn(move || {
             let _ = io::Read::read(&mut io::stdin(), &mut [0]);
             flag.store(true, Ordering::Relaxed);
@@ -345,14 +345,14 @@ mod tests {
     #[test]
     fn strangers_take_no_place_of_a_run_and_go_in_time() {
         let (mut observer, server) = (Running::start(), Listener::start());
-        // They say nothing, or a byte now and then.
+        // They send nothing, or a byte from time to time.
         let idle: Vec<TcpStream> =
             (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
         let refused =
             |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("not proved"));
         assert!(observer.events.iter().take(MOST).all(|event| refused(&event)));
         let began = Instant::now();
-        // Those that were let in are turned away when their time is over, drop by drop or not.
+        // Accepted connections are closed at their timeout, even if they send single bytes.
         let dripping = idle.iter().find(|stream| stream.peer_addr().is_ok()).unwrap();
         while began.elapsed() < TIMEOUT + Duration::from_secs(1) {
             let _ = io::Write::write(&mut &*dripping, &[0]);
@@ -400,7 +400,7 @@ mod tests {
         let nobody = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free };
         let why = not(watched(observer.monitor(TOKEN, &nobody).begin(&nobody)));
         assert!(why.contains("nothing is seen to listen"), "{why}");
-        // It goes while it watches; and is not there for the next.
+        // The server ends during the observation, and is gone for the next.
         let monitor = observer.monitor(TOKEN, &server.endpoint());
         let guard = monitor.begin(&server.endpoint());
         observer.stop();

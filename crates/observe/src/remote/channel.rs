@@ -1,4 +1,4 @@
-//! Messages between a run and an observer: framed, and authenticated.
+//! Messages between a run and an agent: framed and authenticated.
 
 use super::VERSION;
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,27 +13,27 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Longer messages are refused before they are read: before the other side is known, and after.
+/// The maximum message length before and after authentication. Longer messages are rejected before they are read.
 const MAX_UNAUTHENTICATED_BYTES: usize = 1_024;
 const MAX_BYTES: usize = 4 << 20;
-/// Bytes of a code, of a nonce, and the least of a token.
+/// Bytes of an authentication code and of a nonce, and the minimum length of a token.
 const CODE: usize = 32;
 const NONCE: usize = 32;
 const MIN_TOKEN: usize = 16;
-/// What is said to one that does not know the token, and of it.
+/// The reply to a peer that does not know the token, and the reason given for it.
 const OTHER_TOKEN: &str = "it has another token";
-/// What is said to one that comes while too many have not proved themselves.
+/// The reply to a peer when too many connections are unauthenticated.
 pub(super) const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that have not proved themselves";
 
-/// What both sides know and nobody else does. It does not print.
+/// The shared secret. Its `Debug` output does not contain it.
 #[derive(Clone)]
 pub struct Token(Hmac<Sha256>);
 
 impl Token {
-    /// The token in this text, without the space around it.
+    /// The token in this text, without surrounding white space.
     ///
     /// # Errors
-    /// Why it is none, as a clause.
+    /// Why the text is not a token, as a clause.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.len() < MIN_TOKEN {
@@ -61,19 +61,19 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A key of any length will do (RFC 2104), so that none is refused.
+/// HMAC accepts keys of any length (RFC 2104).
 fn keyed(key: &[u8]) -> Result<Hmac<Sha256>, String> {
     Hmac::new_from_slice(key).map_err(|_| "it is no key".to_owned())
 }
 
-/// The observer's first words.
+/// The agent's first message.
 #[derive(Serialize, Deserialize)]
 struct Greeting {
     kurabe_observe: u32,
     nonce: String,
 }
 
-/// What proves a side; or why it ends the conversation.
+/// The authentication of a side, or the reason why it ends the connection.
 #[derive(Serialize, Deserialize)]
 struct Proof {
     #[serde(default)]
@@ -84,10 +84,10 @@ struct Proof {
     refused: Option<String>,
 }
 
-/// A conversation between two that have proved themselves.
+/// A connection between two authenticated sides.
 pub(super) struct Channel {
     stream: TcpStream,
-    /// With the key of this conversation.
+    /// With the key of this connection.
     code: Hmac<Sha256>,
     ours: u8,
     theirs: u8,
@@ -96,7 +96,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// The observer's side. An error is a clause about the other side.
+    /// The agent's side. An error is a clause about the other side.
     pub(super) fn accept(mut stream: TcpStream, token: &Token) -> Result<Self, String> {
         let own = nonce()?;
         let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&own) };
@@ -130,7 +130,7 @@ impl Channel {
         let code = hex(&token.code("run", &[&theirs, &own]).finalize().into_bytes());
         send_plain(&mut stream, &Proof { nonce: hex(&own), code, refused: None }).map_err(|e| lost(&e))?;
         let proof: Proof = receive_plain(&mut stream)?;
-        // Whatever one says that has proved nothing is not repeated.
+        // Messages of an unauthenticated peer are not repeated.
         if let Some(why) = proof.refused {
             let known = [OTHER_TOKEN, TOO_MANY_UNAUTHENTICATED].contains(&why.as_str());
             return Err(if known { why } else { "it refused".to_owned() });
@@ -153,7 +153,7 @@ impl Channel {
         Ok(Self { stream, code, ours, theirs, sent: 0, received: 0 })
     }
 
-    /// The code of a message: it is of one side, and the n-th of that.
+    /// The authentication code of a message, which depends on the side and the message's sequence number.
     fn code(&self, side: u8, number: u64, body: &[u8]) -> Hmac<Sha256> {
         let mut code = self.code.clone();
         code.update(&[side]);
@@ -170,7 +170,7 @@ impl Channel {
         send_frame(&mut self.stream, &whole).map_err(|e| lost(&e))
     }
 
-    /// The next message; none where the other side ended the conversation between two.
+    /// The next message; `None` if the other side closed the connection between two messages.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
         let Some(whole) = receive_frame(&mut self.stream, MAX_BYTES)? else { return Ok(None) };
         let Some((code, body)) = whole.split_at_checked(CODE) else {
@@ -190,7 +190,7 @@ impl Channel {
     }
 }
 
-/// Tells one that has proved nothing why it is turned away. A run repeats the reasons that it knows.
+/// Tells an unauthenticated peer why it is rejected. A run repeats only known reasons.
 pub(super) fn refuse(mut stream: TcpStream, why: &str) {
     let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
     let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[0; NONCE]) };
@@ -198,8 +198,8 @@ pub(super) fn refuse(mut stream: TcpStream, why: &str) {
     let _ = send_plain(&mut stream, &greeting).and_then(|()| send_plain(&mut stream, &refused));
 }
 
-/// Does something with a connection, which is shut down where it takes longer: one that sends a byte now and then is no
-/// exception.
+/// Runs `work` on a connection, which is shut down after a time limit, even if the peer sends a byte from time to
+/// time.
 pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = channel();
     let timer = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
@@ -270,7 +270,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// As many bytes as a code or a nonce has.
+/// As many bytes as an authentication code or a nonce has.
 fn unhex(text: &str) -> Option<[u8; CODE]> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
     let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
@@ -321,7 +321,7 @@ mod tests {
         let (opened, accepted) = meet("a token of some length", "another one of a length");
         assert_eq!(opened.err().as_deref(), Some("it has another token"));
         assert_eq!(accepted.err().as_deref(), Some("it has another token"));
-        // One who listens and does not know the token sends back what it heard.
+        // A listener without the token returns what it received.
         let (client, mut server) = ends();
         let echo = thread::spawn(move || {
             let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[7; NONCE]) };

@@ -1,14 +1,14 @@
-//! The run's side: asks an observer for what it sees.
+//! The run's side: requests samples from an agent.
 
 use super::channel::{Channel, Token};
 use super::{Answer, RemoteSample, Request, boot};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// What is waited for a connection and for an answer.
+/// The timeout for a connection and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An observer on another host.
+/// An agent on another host.
 #[derive(Clone, Debug)]
 pub struct Remote {
     host: String,
@@ -16,20 +16,20 @@ pub struct Remote {
     token: Token,
 }
 
-/// One trial under its eyes.
+/// One trial that an agent observes.
 pub(crate) struct RemoteMonitor {
     channel: Channel,
-    /// Whether it runs on the same machine as this program, in a network of its own.
+    /// Whether it runs on the same machine as this program, in another network namespace.
     pub(crate) here: bool,
 }
 
 impl Remote {
-    /// The observer at this address.
+    /// The agent at this address.
     pub fn new(host: impl Into<String>, port: u16, token: Token) -> Self {
         Self { host: host.into(), port, token }
     }
 
-    /// Its address, as people write it.
+    /// Its address, for messages.
     pub fn address(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -38,7 +38,7 @@ impl Remote {
         }
     }
 
-    /// Looks whether the observer is there, and sees the server that listens at this host and port.
+    /// Checks that the agent is reachable, and that it can observe the server at this host and port.
     ///
     /// # Errors
     /// Why not, as a clause.

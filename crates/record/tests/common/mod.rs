@@ -1,4 +1,4 @@
-//! A small run with everything that a run file can hold.
+//! A small run with every member of the format.
 
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
@@ -162,7 +162,7 @@ pub fn end(complete: bool) -> RunEnd {
     RunEnd { at_ms: 12_345, complete }
 }
 
-/// What was seen of a trial, every optional member present.
+/// The observation of a trial, with every optional member present.
 fn observed() -> Observation {
     let process = ProcessUse {
         name: "server".into(),
