@@ -151,7 +151,7 @@ fn between_two_networks() {
     let answer = at_once(&watched, "fedcba9876543210fedcba9876543210");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(
-        answer.err.contains("not observed: the observer at 198.18.77.2:7118: it has another token"),
+        answer.err.contains("not observed: the agent at 198.18.77.2:7118: it has another token"),
         "{answer:?}"
     );
     for seen in seen(&place) {

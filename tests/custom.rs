@@ -107,7 +107,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
 fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
     let place = Place::new();
     for (step, part) in [
-        ("{ get = 'a', key = 3, rows = 0 }", "1 rows came where 0 must"),
+        ("{ get = 'a', key = 3, rows = 0 }", "the answer has 1 rows, expected 0"),
         ("{ get = 'a', key = 11 }", "the answer has 0 rows, expected 1"),
         ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7, expected 8"),
         ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed, expected 1"),

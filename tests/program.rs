@@ -41,9 +41,9 @@ fn nonsense_gets_one_clear_error_and_its_exit_code() {
         (&["run", "session", "up:postgress"], 2, "did you mean up:postgres?"),
         (&["run", "session", "sqlite:/no/such/folder/x.db"], 3, "there is no folder"),
         (&["run", "-f", "/no/such/suite.toml"], 2, "cannot be read"),
-        (&["show", "nothing"], 5, "there are no runs"),
-        (&["report"], 5, "there are no runs"),
-        (&["resume", "last"], 5, "there are no runs"),
+        (&["show", "nothing"], 5, "contains no runs"),
+        (&["report"], 5, "contains no runs"),
+        (&["resume", "last"], 5, "contains no runs"),
         (&["frobnicate"], 2, "unrecognized subcommand"),
     ] {
         let answer = place.run(args);
@@ -280,7 +280,7 @@ fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
     std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
     let torn = place.run(&["doctor", "--runs"]);
     assert_eq!(torn.code, Some(0), "{torn:?}");
-    assert!(torn.out.contains("torn: ") && torn.out.contains("was cut off while it was written"), "{torn:?}");
+    assert!(torn.out.contains("torn: ") && torn.out.contains("is incomplete"), "{torn:?}");
     let later = place.path().join("20990101-000000-later");
     std::fs::create_dir(&later).unwrap();
     std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":4,\"kurabe\":\"9.1\"}\n").unwrap();

@@ -13,7 +13,7 @@ const GROWING: [&str; 10] =
 fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     assert_eq!(answer.code, Some(5), "{answer:?}");
     assert_eq!(answer.errors().len(), 1, "{answer:?}");
-    for part in ["cannot record a trial", "run.jsonl", "are kept", "free some space", "resume"] {
+    for part in ["cannot record a trial", "run.jsonl", "are kept", "free disk space", "resume"] {
         assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
     }
     let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();

@@ -106,7 +106,7 @@ fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
     std::fs::write(&file, format!("{list}13101,\"100  \",\"10000\",a,b,c,d,e,f\r\n")).unwrap();
     let answer = place.run(&run(&["sqlite:"], &["--postal-codes", path]));
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("line 59: the third column is no postal code"), "{answer:?}");
+    assert!(answer.err.contains("line 59: the third column is not a postal code"), "{answer:?}");
     for (value, part) in
         [("/nowhere/at/all.csv", "cannot be read"), ("0", "out of range"), ("12x", "postal-codes")]
     {

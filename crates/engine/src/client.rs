@@ -77,7 +77,7 @@ pub(crate) struct Outcome {
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
     /// Its progress over time, in a closed loop.
-    pub(crate) curve: Timeline,
+    pub(crate) timeline: Timeline,
     /// The spans of the measured transactions.
     pub(crate) spans: Spans,
     /// The results of an open loop; `None` for a closed loop.

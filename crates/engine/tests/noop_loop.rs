@@ -35,7 +35,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "clients",
-            help: "clients at work at the same time",
+            help: "concurrent clients",
             kind: AxisKind::Count { least: 1, most: 100 },
             default: &["2"],
         },

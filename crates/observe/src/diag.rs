@@ -115,7 +115,7 @@ fn read_answer(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message of a wrong length"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message has a wrong length"));
         }
         match kind {
             MESSAGE_DONE => return Ok(true),

@@ -30,9 +30,9 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let own = std::process::id();
     match holders.as_slice() {
         [] if closed => {
-            Err("its processes are another user's, whose sockets only that user or root may see".to_owned())
+            Err("its processes belong to another user: only that user or root can see their sockets".to_owned())
         }
-        [] => Err("no process that can be seen here listens there; it may run in a container".to_owned()),
+        [] => Err("no visible process listens there; it may run in a container".to_owned()),
         some if some.iter().any(|pid| pid.number == own) => {
             Err("this process itself listens there".to_owned())
         }
@@ -54,7 +54,7 @@ pub(crate) fn here(host: &str, port: u16) -> Endpoint {
 fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     let addresses: Vec<IpAddr> = (host, port)
         .to_socket_addrs()
-        .map_err(|error| format!("the address of {host} was not found: {error}"))?
+        .map_err(|error| format!("cannot resolve {host}: {error}"))?
         .map(|address| address.ip().to_canonical())
         // Nobody can bind an address of another machine.
         .filter(|address| UdpSocket::bind((*address, 0)).is_ok())
@@ -64,7 +64,7 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     }
     let sockets = NetlinkClient::new()
         .and_then(|mut netlink| netlink.sockets(LISTEN, port, 0))
-        .map_err(|error| format!("the kernel does not list its sockets: {error}"))?;
+        .map_err(|error| format!("cannot list the kernel's sockets: {error}"))?;
     let inodes: BTreeSet<u64> = sockets
         .iter()
         .filter(|socket| {
@@ -73,16 +73,16 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
         })
         .map(|socket| socket.inode)
         .collect();
-    if inodes.is_empty() { Err(format!("nothing is seen to listen at port {port} here")) } else { Ok(inodes) }
+    if inodes.is_empty() { Err(format!("no process here listens at port {port}")) } else { Ok(inodes) }
 }
 
 fn of_path(path: &Path) -> Result<BTreeSet<u64>, String> {
     let text = fs::read_to_string("/proc/net/unix")
-        .map_err(|error| format!("Unix sockets are not listed: {error}"))?;
+        .map_err(|error| format!("cannot list Unix sockets: {error}"))?;
     let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let inodes = listening_at(&text, &[path, &resolved]);
     if inodes.is_empty() {
-        return Err(format!("nothing is seen to listen at {}", path.display()));
+        return Err(format!("no process here listens at {}", path.display()));
     }
     Ok(inodes)
 }
@@ -164,7 +164,7 @@ mod tests {
         assert!(error.contains("another host"), "{error}");
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let error = refused(Endpoint::Tcp { host: "127.0.0.1".into(), port: free });
-        assert!(error.contains("nothing is seen to listen"), "{error}");
+        assert!(error.contains("no process here listens"), "{error}");
         let error = refused(Endpoint::Unix("/nowhere/at/all".into()));
         assert!(error.contains("/nowhere/at/all"), "{error}");
         assert_eq!(refused(Endpoint::Elsewhere("why".into())), "why");

@@ -72,8 +72,9 @@ fn syncs_per_second(folder: &Path) -> Option<f64> {
 fn unlikely_syncs(folder: &Path, per_second: f64) -> Option<String> {
     (per_second > FASTEST_SYNCS).then(|| {
         format!(
-            "{} takes {:.0} syncs a second, more than any disk can: it is memory, or acknowledges what it has not kept; figures of \
-             synced writes there say nothing of a disk. TMPDIR moves throwaway servers to another",
+            "{} completes {:.0} syncs a second, more than any durable device: it is in memory, or \
+             acknowledges writes before they are durable. Results of synced writes there do not apply to a \
+             disk. TMPDIR moves throwaway servers elsewhere",
             folder.display(),
             per_second
         )
@@ -91,8 +92,8 @@ fn load(time: Duration) -> f64 {
 fn busy(share: f64) -> Option<String> {
     (share >= BUSY).then(|| {
         format!(
-            "other processes use {:.0} % of this machine's CPU: figures will be lower and less certain; measure when \
-             it is quiet",
+            "other processes use {:.0} % of this machine's CPU: results will be lower and less certain; \
+             measure when it is idle",
             share.min(1.0) * 100.0
         )
     })
@@ -102,8 +103,8 @@ fn governor(text: &str) -> Option<String> {
     let name = text.trim();
     (!name.is_empty() && name != "performance").then(|| {
         format!(
-            "the processors' frequency governor is '{name}': a short trial may end before they run at full speed; \
-             'performance' keeps them there"
+            "the processors' frequency governor is '{name}': a short trial may end before they reach full \
+             speed; 'performance' keeps them there"
         )
     })
 }
@@ -111,7 +112,8 @@ fn governor(text: &str) -> Option<String> {
 fn clock(text: &str) -> Option<String> {
     let name = text.trim();
     SLOW_CLOCKS.contains(&name).then(|| {
-        format!("the kernel's clock source is '{name}', which is slow to read: each figure holds that time; 'tsc' is not")
+        format!("the kernel's clock source is '{name}', which is slow to read: each time includes this; \
+                 'tsc' is fast")
     })
 }
 
@@ -123,7 +125,8 @@ fn memory(text: &str) -> Option<String> {
     let (total, available) = (of("MemTotal:")?, of("MemAvailable:")?);
     (available < total * MEMORY).then(|| {
         format!(
-            "only {:.0} % of this machine's memory is available: what is measured may be swapping; end what is not needed",
+            "only {:.0} % of this machine's memory is available: the measured processes may swap; end \
+             unneeded processes",
             available / total * 100.0
         )
     })
@@ -137,15 +140,15 @@ fn swap(text: &str) -> Option<String> {
     let used = of("SwapTotal:")?.saturating_sub(of("SwapFree:")?) >> 10;
     (used >= SWAPPED).then(|| {
         format!(
-            "{used} MB of this machine's memory are swapped out: what is measured may have to be read back first; end what is not \
-             needed, or turn swap off"
+            "{used} MB of this machine's memory are swapped out: the measured processes may have to read \
+             them back; end unneeded processes, or turn swap off"
         )
     })
 }
 
 fn disk(folder: &Path, free: u64) -> Option<String> {
     (free < SPACE).then(|| {
-        format!("only {} MB are free in {}: a run may end in its middle", free >> 20, folder.display())
+        format!("only {} MB are free in {}: the disk may become full during a run", free >> 20, folder.display())
     })
 }
 

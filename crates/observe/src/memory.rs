@@ -23,7 +23,7 @@ pub(crate) fn of(members: &[Pid]) -> Result<MemoryUsage, String> {
             // A zombie process has no memory either.
             Err(error) if !pid.lives() || error.raw_os_error() == Some(ESRCH) => continue,
             Err(error) => {
-                return Err(format!("the memory of its processes may not be read here ({error})"));
+                return Err(format!("no permission to read the memory use of its processes ({error})"));
             }
         };
         let bytes = |name: &str| value(&text, name).map(|kilobytes| kilobytes * 1024);

@@ -41,7 +41,7 @@ impl Monitor {
     }
 
     /// An agent on the server's own host observes the server at this endpoint.
-    pub fn elsewhere(&mut self, server: Endpoint, observer: Remote) {
+    pub fn use_agent(&mut self, server: Endpoint, observer: Remote) {
         self.elsewhere.push((server, observer));
     }
 
@@ -74,7 +74,7 @@ impl Observer for Monitor {
         // First, so that the CPU time of the request is not counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
             let Endpoint::Tcp { host, port } = real else {
-                return Err("only a server that is reached by TCP is looked at from elsewhere".to_owned());
+                return Err("an agent can observe only servers that are reached by TCP".to_owned());
             };
             observer.begin(host, *port).map(|guard| (observer.address(), guard))
         });
@@ -198,7 +198,7 @@ impl MonitorGuard for Trial {
                 match guard.end() {
                     Ok(remote) => joined(observation, remote, here),
                     Err(why) => Observation {
-                        server: ServerUse::NotObserved(format!("the observer at {address}: {why}")),
+                        server: ServerUse::NotObserved(format!("the agent at {address}: {why}")),
                         ..observation
                     },
                 }

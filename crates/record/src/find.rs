@@ -37,12 +37,12 @@ impl Store {
             [] => Err(self.not_found(wanted, &entries)),
             [newest, .., oldest] => {
                 let message = format!(
-                    "{} runs begin with '{wanted}', from {} to {}",
+                    "'{wanted}' is ambiguous: {} runs begin with it, from {} to {}",
                     starting.len(),
                     oldest.name,
                     newest.name
                 );
-                Err(Error::usage(message).hint("write more of the name"))
+                Err(Error::usage(message).hint("give more of the name"))
             }
         }
     }
@@ -59,7 +59,7 @@ impl Store {
         let names: Vec<&str> = entries.iter().map(|entry| entry.path().name.as_str()).collect();
         let Some(newest) = names.first() else { return self.empty() };
         let error =
-            Error::new(ErrorKind::NotFound, format!("there is no run '{wanted}' in {}", self.dir.display()));
+            Error::new(ErrorKind::NotFound, format!("run '{wanted}' not found in {}", self.dir.display()));
         match units::nearest(wanted, &names) {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint(format!("the newest is '{newest}'")),
@@ -67,7 +67,7 @@ impl Store {
     }
 
     fn empty(&self) -> Error {
-        let message = format!("there are no runs in {} yet", self.dir.display());
+        let message = format!("{} contains no runs yet", self.dir.display());
         Error::new(ErrorKind::NotFound, message).hint("make one with `kurabe run`")
     }
 }

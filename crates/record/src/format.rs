@@ -107,7 +107,7 @@ pub(crate) fn content_line(content: Content<'_>, chain: Chain) -> Result<Vec<u8>
 /// Parses the first line, without its newline; returns its minor version too.
 pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
     let Ok(found) = serde_json::from_slice::<Format>(bytes) else {
-        return Err(Refusal::Damaged("its first line does not begin a run".to_owned()));
+        return Err(Refusal::Damaged("its first line is not the header of a run".to_owned()));
     };
     let Format { version, minor, requires, kurabe } = found;
     let of = if kurabe.is_empty() { String::new() } else { format!(" {kurabe}") };
@@ -144,7 +144,7 @@ pub(crate) fn parse_line(bytes: &[u8], chain: Chain, minor: u64) -> Result<Line,
         FoundLine { trial: Some(trial), resumed: None, end: None, .. } => Ok(Line::Trial(trial)),
         FoundLine { resumed: Some(resumed), trial: None, end: None, .. } => Ok(Line::Resumed(resumed)),
         FoundLine { end: Some(end), trial: None, resumed: None, .. } => Ok(Line::End(end)),
-        _ => Err(not_understood("it is no trial, no resumption and no end".to_owned(), minor)),
+        _ => Err(not_understood("it is neither a trial nor a resumption nor an end".to_owned(), minor)),
     }
 }
 

@@ -38,13 +38,13 @@ impl RunPath {
             if run.file.is_file() {
                 return Ok(run);
             }
-            let message = format!("the folder {} holds no {RUN_FILE}", path.display());
+            let message = format!("the directory {} contains no {RUN_FILE}", path.display());
             return Err(
-                Error::new(ErrorKind::NotFound, message).hint("name a run's own folder, or its run file")
+                Error::new(ErrorKind::NotFound, message).hint("name the directory of a run, or its run file")
             );
         }
         if !path.is_file() {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no run at {}", path.display())));
+            return Err(Error::new(ErrorKind::NotFound, format!("no run found at {}", path.display())));
         }
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -66,8 +66,8 @@ pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error
     };
     let told = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
     match error.kind() {
-        Io::StorageFull | Io::QuotaExceeded => told.hint("free some space, or keep runs elsewhere"),
-        Io::PermissionDenied => told.hint("check who owns it, or keep runs elsewhere"),
+        Io::StorageFull | Io::QuotaExceeded => told.hint("free disk space, or store runs elsewhere"),
+        Io::PermissionDenied => told.hint("check its owner, or store runs elsewhere"),
         _ => told,
     }
 }

@@ -90,7 +90,7 @@ fn accept(run: &mut Run, line: Line) -> Result<(), String> {
         }
         Line::Resumed(resumption) => {
             if resumption.targets.len() != run.header.targets.len() {
-                return Err("it was resumed on other targets".to_owned());
+                return Err("it was resumed with other targets".to_owned());
             }
             run.end = None;
             run.resumptions.push(resumption);
@@ -159,11 +159,11 @@ impl<'a> Lines<'a> {
         let (header, minor) = match self.next()? {
             Next::End => return Err(self.damaged("the file is empty", None)),
             // A directory appears with a complete first line, so this one lost its end later.
-            Next::Torn => return Err(self.damaged("the file does not begin with a whole line", None)),
+            Next::Torn => return Err(self.damaged("its first line is incomplete", None)),
             Next::Line => parse_header(&self.buffer).map_err(|refusal| self.refuse(&refusal, None))?,
         };
         if let Some(cell) = header.cells.iter().position(|cell| cell.target >= header.targets.len()) {
-            return Err(self.damaged(&format!("its cell {cell} names a target that it does not list"), None));
+            return Err(self.damaged(&format!("its cell {cell} names a target that is not listed"), None));
         }
         self.accept();
         Ok((header, minor))
@@ -172,7 +172,7 @@ impl<'a> Lines<'a> {
     /// The note that the line in `buffer` is ignored.
     fn torn(&self) -> String {
         format!(
-            "line {} of {}, the last, was cut off while it was written ({} bytes); it is left out",
+            "the last line ({}) of {} is incomplete ({} bytes) and is ignored",
             self.chain.next(),
             self.path.display(),
             self.buffer.len()
@@ -195,7 +195,7 @@ impl<'a> Lines<'a> {
         let message = format!("the run file {file} is damaged at line {}: {why}", self.chain.next());
         let hint = match trials {
             None => {
-                "other runs are not affected; restore this file from a copy, or remove its folder".to_owned()
+                "other runs are not affected; restore this file from a copy, or remove its directory".to_owned()
             }
             Some(trials) => format!(
                 "the {} before it {} intact ({}), and 'head -n {} {file} > COPY.jsonl' makes a run of them; other runs are \

@@ -45,9 +45,10 @@ impl Store {
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
-            let message = format!("runs cannot be kept in {}: it is no folder", dir.display());
+            let message = format!("cannot store runs in {}: it is not a directory", dir.display());
             return Err(
-                Error::new(ErrorKind::Environment, message).hint("name a folder, or one that can be made")
+                Error::new(ErrorKind::Environment, message).hint("name a directory that exists or can be \
+                                                                  created")
             );
         }
         Ok(Self { dir, sync: sync_folder })
@@ -62,7 +63,7 @@ impl Store {
         let tried = self.dir.join(temporary_name());
         fs::create_dir(&tried)
             .and_then(|()| fs::remove_dir(&tried))
-            .map_err(|error| io_error("make runs in", &self.dir, &error))
+            .map_err(|error| io_error("create runs in", &self.dir, &error))
     }
 
     /// The folder of all runs.
@@ -78,7 +79,7 @@ impl Store {
     /// be created or written, [`Internal`](ErrorKind::Internal) if the name is not a plain file name.
     pub fn create(&self, header: &RunHeader) -> Result<Writer> {
         if !is_plain(&header.run) {
-            return Err(Error::new(ErrorKind::Internal, format!("'{}' is no name for a run", header.run)));
+            return Err(Error::new(ErrorKind::Internal, format!("'{}' is not a valid name for a run", header.run)));
         }
         self.make_dir()?;
         self.remove_stale();
@@ -94,7 +95,7 @@ impl Store {
     /// Creates the directory of all runs, if it does not exist, and makes its name durable.
     fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
-        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
+        fs::create_dir_all(&self.dir).map_err(|error| io_error("create the directory", &self.dir, &error))?;
         for made in missing {
             if let Some(parent) = made.parent() {
                 (self.sync)(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
@@ -107,7 +108,7 @@ impl Store {
     fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
         let file_path = temporary.join(RUN_FILE);
         let failed = |error: &std::io::Error| io_error("write", &file_path, error);
-        fs::create_dir(temporary).map_err(|error| io_error("make the folder", temporary, &error))?;
+        fs::create_dir(temporary).map_err(|error| io_error("create the directory", temporary, &error))?;
         let mut file =
             File::options().append(true).create_new(true).open(&file_path).map_err(|e| failed(&e))?;
         lock(&file, &file_path)?;
@@ -137,10 +138,10 @@ impl Store {
                     return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));
                 }
                 Err(error) if matches!(error.kind(), Io::AlreadyExists | Io::DirectoryNotEmpty) => {}
-                Err(error) => return Err(io_error("make the folder", &folder, &error)),
+                Err(error) => return Err(io_error("create the directory", &folder, &error)),
             }
         }
-        Err(Error::new(ErrorKind::Limit, format!("there are too many runs named {base}")))
+        Err(Error::new(ErrorKind::Limit, format!("too many runs are named {base}")))
     }
 
     /// Opens a run to resume it: locks it, reads it, and truncates a torn last line.
@@ -158,7 +159,7 @@ impl Store {
         if torn.is_some() {
             file.set_len(chain.bytes)
                 .and_then(|()| file.sync_data())
-                .map_err(|error| io_error("cut the torn line off", &path.file, &error))?;
+                .map_err(|error| io_error("truncate the incomplete line of", &path.file, &error))?;
         }
         let writer = Writer::new(Box::new(file), path.clone(), chain, run.trials.len() as u64);
         Ok(Resumed { run, torn, writer })
@@ -203,7 +204,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
             Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(Duration::from_millis(20)),
             Err(TryLockError::WouldBlock) => {
                 let message = format!("another process is writing {}", path.display());
-                return Err(Error::new(ErrorKind::InUse, message).hint("wait for it to end, or stop it"));
+                return Err(Error::new(ErrorKind::InUse, message).hint("wait until it ends, or stop it"));
             }
             Err(TryLockError::Error(error)) => return Err(io_error("lock", path, &error)),
         }

@@ -106,10 +106,10 @@ impl Writer {
             1 => "the trial recorded before it is kept".to_owned(),
             n => format!("the {n} trials recorded before it are kept"),
         };
-        let torn = if clean { "" } else { ", and a torn last line is left out when the run is read" };
+        let torn = if clean { "" } else { ", and an incomplete last line is ignored when the run is read" };
         let message =
             format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
-        Error::new(ErrorKind::Environment, message).hint("free some space there and resume the run")
+        Error::new(ErrorKind::Environment, message).hint("free disk space there and resume the run")
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut writer = Writer::new(Box::new(full), RunPath::in_folder("runs/full"), Chain::default(), 0);
         let error = writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Environment);
-        assert!(error.to_string().contains("free some space"), "{error}");
+        assert!(error.to_string().contains("free disk space"), "{error}");
     }
 
     #[test]

@@ -195,9 +195,9 @@ fn a_damaged_run_says_where_and_hides_no_other() {
 
     for (name, bytes, why) in [
         ("empty", &b""[..], "the file is empty"),
-        ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "does not begin a run"),
-        ("no-newline", &[7; 100][..], "does not begin with a whole line"),
-        ("other", b"{\"a\":1}\n", "does not begin a run"),
+        ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "is not the header of a run"),
+        ("no-newline", &[7; 100][..], "its first line is incomplete"),
+        ("other", b"{\"a\":1}\n", "is not the header of a run"),
         ("no-checksum", b"{\"kurabe-run\":3,\"run\":\"x\"}\n", "its checksum does not match"),
     ] {
         let path = foreign(&store.dir().join(name), bytes);
@@ -238,7 +238,7 @@ fn a_run_is_running_while_it_has_a_writer() {
 fn a_run_is_found_by_what_people_write() {
     let (dir, store) = store();
     let name = |wanted: &str| store.find(wanted).map(|path| path.name).map_err(|error| error.to_string());
-    assert!(name("last").unwrap_err().contains("there are no runs"));
+    assert!(name("last").unwrap_err().contains("contains no runs"));
     recorded(&store, "2026-01-01-session", 100, 1, true);
     recorded(&store, "2026-01-02-session", 200, 1, true);
     let newest = recorded(&store, "2026-02-01-session", 300, 1, true);
@@ -246,13 +246,13 @@ fn a_run_is_found_by_what_people_write() {
     assert_eq!(name("last").unwrap(), "2026-02-01-session");
     assert_eq!(name("2026-01-01-session").unwrap(), "2026-01-01-session");
     assert_eq!(name("2026-02").unwrap(), "2026-02-01-session");
-    assert!(name("2026-01").unwrap_err().contains("2 runs begin with '2026-01'"));
+    assert!(name("2026-01").unwrap_err().contains("2 runs begin with it"));
     assert!(name("2026-01-01-sesion").unwrap_err().contains("did you mean '2026-01-01-session'?"));
     assert!(name("tomorrow").unwrap_err().contains("the newest is"));
     assert_eq!(name(newest.folder.to_str().unwrap()).unwrap(), "2026-02-01-session");
     assert_eq!(name(newest.file.to_str().unwrap()).unwrap(), "2026-02-01-session");
-    assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("holds no run.jsonl"));
-    assert!(name("./nowhere").unwrap_err().contains("there is no run at ./nowhere"));
+    assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("contains no run.jsonl"));
+    assert!(name("./nowhere").unwrap_err().contains("no run found at ./nowhere"));
 }
 
 #[test]

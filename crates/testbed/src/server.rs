@@ -189,7 +189,7 @@ impl Server {
 
     fn request(&self, request: Request) -> Result<(), TestbedError> {
         let mut link = lock(&self.link);
-        let text = serde_json::to_string(&order).map_err(TestbedError::io("writing the request"))?;
+        let text = serde_json::to_string(&request).map_err(TestbedError::io("writing the request"))?;
         link.send(&text)?;
         match link.receive()? {
             Report::Done => Ok(()),

@@ -229,7 +229,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         {
             output.warning(&format!("not observed: {why}"));
         }
-        observer.elsewhere(server.clone(), remote.clone());
+        observer.use_agent(server.clone(), remote.clone());
     }
     let mut ending = StoppingRule::new(&run, began);
     let runner = Runner {

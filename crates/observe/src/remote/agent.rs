@@ -19,7 +19,7 @@ const MAX_UNAUTHENTICATED: usize = 32;
 const MAX_UNAUTHENTICATED_PER_PEER: usize = 8;
 /// A run that neither sends requests nor observes is disconnected after this time.
 const IDLE: Duration = Duration::from_secs(60);
-const TOO_MANY: &str = "too many runs watch at the same time";
+const TOO_MANY: &str = "too many runs are observed at the same time";
 /// The timeout for authentication.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval at which the stop flag is checked.
@@ -263,16 +263,16 @@ mod tests {
             let agent = Agent::listen("127.0.0.1:0".parse().unwrap(), token).unwrap();
             let port = agent.address().unwrap().port();
             let stop = Arc::new(AtomicBool::new(false));
-            let (events, event) = channel();
+            let (sender, events) = channel();
             let flag = Arc::clone(&stop);
-            let thread = Some(std::thread::spawn(move || agent.serve(&flag, &events)));
-            Self { port, stop, event, thread }
+            let thread = Some(std::thread::spawn(move || agent.serve(&flag, &sender)));
+            Self { port, stop, events, thread }
         }
 
         fn monitor(&self, token: &str, server: &Endpoint) -> Monitor {
             let mut monitor = Monitor::new();
             let remote = Remote::new("127.0.0.1", self.port, Token::new(token).unwrap());
-            monitor.elsewhere(server.clone(), remote);
+            monitor.use_agent(server.clone(), remote);
             monitor
         }
 
@@ -349,7 +349,7 @@ mod tests {
         let idle: Vec<TcpStream> =
             (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
         let refused =
-            |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("not proved"));
+            |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("unauthenticated"));
         assert!(observer.events.iter().take(MOST).all(|event| refused(&event)));
         let began = Instant::now();
         // Accepted connections are closed at their timeout, even if they send single bytes.
@@ -399,13 +399,13 @@ mod tests {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let nobody = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free };
         let why = not(watched(observer.monitor(TOKEN, &nobody).begin(&nobody)));
-        assert!(why.contains("nothing is seen to listen"), "{why}");
+        assert!(why.contains("no process here listens"), "{why}");
         // The server ends during the observation, and is gone for the next.
         let monitor = observer.monitor(TOKEN, &server.endpoint());
         let guard = monitor.begin(&server.endpoint());
         observer.stop();
         let why = not(watched(guard));
-        assert!(why.contains("ended the connection"), "{why}");
+        assert!(why.contains("closed the connection"), "{why}");
         let why = not(watched(monitor.begin(&server.endpoint())));
         assert!(why.contains("nothing listens there"), "{why}");
     }

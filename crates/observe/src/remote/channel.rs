@@ -23,7 +23,7 @@ const MIN_TOKEN: usize = 16;
 /// The reply to a peer that does not know the token, and the reason given for it.
 const OTHER_TOKEN: &str = "it has another token";
 /// The reply to a peer when too many connections are unauthenticated.
-pub(super) const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that have not proved themselves";
+pub(super) const TOO_MANY_UNAUTHENTICATED: &str = "too many unauthenticated connections";
 
 /// The shared secret. Its `Debug` output does not contain it.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl fmt::Debug for Token {
 
 /// HMAC accepts keys of any length (RFC 2104).
 fn keyed(key: &[u8]) -> Result<Hmac<Sha256>, String> {
-    Hmac::new_from_slice(key).map_err(|_| "it is no key".to_owned())
+    Hmac::new_from_slice(key).map_err(|_| "it is not a key".to_owned())
 }
 
 /// The agent's first message.
@@ -103,7 +103,7 @@ impl Channel {
         send_plain(&mut stream, &greeting).map_err(|e| lost(&e))?;
         let proof: Proof = receive_plain(&mut stream)?;
         let (Some(theirs), Some(code)) = (unhex(&proof.nonce), unhex(&proof.code)) else {
-            return Err("it did not speak the protocol".to_owned());
+            return Err("it does not follow the protocol".to_owned());
         };
         if token.code("run", &[&own, &theirs]).verify_slice(&code).is_err() {
             let refused = Some(OTHER_TOKEN.to_owned());
@@ -121,11 +121,11 @@ impl Channel {
         let greeting: Greeting = receive_plain(&mut stream)?;
         if greeting.kurabe_observe != VERSION {
             return Err(format!(
-                "it speaks version {} of the protocol, and this program version {VERSION}",
+                "it uses version {} of the protocol, this program version {VERSION}",
                 greeting.kurabe_observe
             ));
         }
-        let theirs = unhex(&greeting.nonce).ok_or("it did not speak the protocol")?;
+        let theirs = unhex(&greeting.nonce).ok_or("it does not follow the protocol")?;
         let own = nonce()?;
         let code = hex(&token.code("run", &[&theirs, &own]).finalize().into_bytes());
         send_plain(&mut stream, &Proof { nonce: hex(&own), code, refused: None }).map_err(|e| lost(&e))?;
@@ -137,7 +137,7 @@ impl Channel {
         }
         let code = unhex(&proof.code).unwrap_or_default();
         if token.code("observer", &[&theirs, &own]).verify_slice(&code).is_err() {
-            return Err("it could not prove that it has the token".to_owned());
+            return Err("it failed to authenticate with the token".to_owned());
         }
         Self::between(stream, token, &theirs, &own, (b'r', b'o'))
     }
@@ -174,15 +174,15 @@ impl Channel {
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
         let Some(whole) = receive_frame(&mut self.stream, MAX_BYTES)? else { return Ok(None) };
         let Some((code, body)) = whole.split_at_checked(CODE) else {
-            return Err("it did not speak the protocol".to_owned());
+            return Err("it does not follow the protocol".to_owned());
         };
         if self.code(self.theirs, self.received, body).verify_slice(code).is_err() {
-            return Err("a message was changed on its way".to_owned());
+            return Err("a message was modified in transit".to_owned());
         }
         self.received += 1;
         let text = std::str::from_utf8(body).map(printable_json);
         let message = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        message.map(Some).ok_or_else(|| "it did not speak the protocol".to_owned())
+        message.map(Some).ok_or_else(|| "it does not follow the protocol".to_owned())
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
@@ -217,7 +217,7 @@ pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -
 
 fn nonce() -> Result<[u8; NONCE], String> {
     let mut bytes = [0; NONCE];
-    getrandom::fill(&mut bytes).map_err(|error| format!("this machine gives no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|error| format!("this machine provides no random numbers: {error}"))?;
     Ok(bytes)
 }
 
@@ -226,8 +226,8 @@ fn send_plain(stream: &mut TcpStream, message: &impl Serialize) -> io::Result<()
 }
 
 fn receive_plain<T: DeserializeOwned>(stream: &mut TcpStream) -> Result<T, String> {
-    let body = receive_frame(stream, MAX_UNAUTHENTICATED_BYTES)?.ok_or("it ended the connection")?;
-    serde_json::from_slice(&body).map_err(|_| "it did not speak the protocol".to_owned())
+    let body = receive_frame(stream, MAX_UNAUTHENTICATED_BYTES)?.ok_or("it closed the connection")?;
+    serde_json::from_slice(&body).map_err(|_| "it does not follow the protocol".to_owned())
 }
 
 /// In one piece, so that it is one segment.
@@ -245,7 +245,7 @@ fn receive_frame(stream: &mut TcpStream, most: usize) -> Result<Option<Vec<u8>>,
     }
     let length = u32::from_be_bytes(length) as usize;
     if length > most {
-        return Err("it did not speak the protocol".to_owned());
+        return Err("it does not follow the protocol".to_owned());
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).map_err(|e| lost(&e))?;
@@ -256,7 +256,7 @@ fn lost(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it did not answer in time".to_owned(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-            "it ended the connection".to_owned()
+            "it closed the connection".to_owned()
         }
         _ => error.to_string(),
     }
@@ -330,7 +330,7 @@ mod tests {
             send_plain(&mut server, &proof).unwrap();
         });
         let opened = Channel::open(client, &token("a token of some length"));
-        assert!(opened.err().unwrap().contains("could not prove"));
+        assert!(opened.err().unwrap().contains("failed to authenticate"));
         echo.join().unwrap();
     }
 

@@ -47,7 +47,7 @@ impl Remote {
     }
 
     pub(crate) fn begin(&self, host: &str, port: u16) -> Result<RemoteMonitor, String> {
-        let about = |why: String| format!("the observer at {}: {why}", self.address());
+        let about = |why: String| format!("the agent at {}: {why}", self.address());
         let stream = self.connect().map_err(about)?;
         let mut channel = Channel::open(stream, &self.token).map_err(about)?;
         channel.send(&Request::Begin { host: host.to_owned(), port }).map_err(about)?;
@@ -57,14 +57,14 @@ impl Remote {
                 Ok(RemoteMonitor { channel, here })
             }
             Some(Answer::Not(why)) => Err(about(why)),
-            _ => Err(about("it ended the connection".to_owned())),
+            _ => Err(about("it closed the connection".to_owned())),
         }
     }
 
     fn connect(&self) -> Result<TcpStream, String> {
         let addresses: Vec<_> = (self.host.as_str(), self.port)
             .to_socket_addrs()
-            .map_err(|error| format!("its address was not found: {error}"))?
+            .map_err(|error| format!("cannot resolve its address: {error}"))?
             .collect();
         let mut last = "it has no address".to_owned();
         for address in addresses {
@@ -79,9 +79,9 @@ impl Remote {
                 Err(error) => {
                     last = match error.kind() {
                         std::io::ErrorKind::ConnectionRefused => {
-                            "nothing listens there; 'kurabe observe' does, on the server's host".to_owned()
+                            "nothing listens there; start 'kurabe observe' on the server's host".to_owned()
                         }
-                        _ => format!("it is not reached: {error}"),
+                        _ => format!("cannot connect: {error}"),
                     }
                 }
             }
@@ -96,7 +96,7 @@ impl RemoteMonitor {
         match self.channel.receive()? {
             Some(Answer::Ended(seen)) => Ok(*seen),
             Some(Answer::Not(why)) => Err(why),
-            _ => Err("it ended the connection".to_owned()),
+            _ => Err("it closed the connection".to_owned()),
         }
     }
 }
