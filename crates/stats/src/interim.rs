@@ -1,21 +1,22 @@
-//! When enough rounds were made: analysing a run again and again without calling equals different.
+//! Interim analyses: the planned numbers of rounds at which a run is analysed, and when it is conclusive.
 //!
-//! Who analyses after every round and stops at the first difference finds one sooner or later, also where there is none
-//! (P. Armitage and others, "Repeated Significance Tests on Accumulating Data", J. R. Stat. Soc. A 132, 1969: five
-//! analyses at 5 % make 14 %). So a run is analysed after planned numbers of rounds only, and each analysis spends a part of
-//! the 5 % (Lan and others, "Discrete sequential boundaries for clinical trials", Biometrika 70(3), 1983). Each planned
-//! number is half as many again as the one before; the most rounds that a user allows are planned too, since the run ends
-//! there. The k-th analysis may spend 1 ÷ k(k + 1): a half, a sixth, a twelfth, …, which add up to 1 however many follow. By
-//! Boole's inequality the intervals of all analyses then hold *together* with 95 %, whatever rule ends the run, a later
-//! resumption included: a confidence sequence (Darling and Robbins, "Confidence sequences for mean, variance, and median",
-//! PNAS 58, 1967), stitched from few analyses as in Howard, Ramdas and others, "Time-uniform, nonparametric, nonasymptotic
-//! confidence sequences", Ann. Statist. 49(2), 2021. It costs width: after 6 rounds the interval is a quarter wider than
-//! that of a run analysed once, at the second analysis by a half. Between two planned analyses there are no verdicts: they
-//! would be analyses that nothing was spent for.
+//! A run that is analysed after every round and stopped at the first difference eventually finds one even if there is
+//! none (P. Armitage and others, "Repeated Significance Tests on Accumulating Data", J. R. Stat. Soc. A 132, 1969:
+//! five analyses at 5 % make 14 %). Therefore a run is analysed only after planned numbers of rounds, and each
+//! analysis spends a part of the 5 % (Lan and others, "Discrete sequential boundaries for clinical trials",
+//! Biometrika 70(3), 1983). Each planned number is 1.5 times the previous one. The maximum number of rounds is
+//! planned too, because the run ends there. The k-th analysis may spend 1 ÷ k(k + 1): a half, a sixth, a twelfth, …,
+//! which add up to 1 for any number of analyses. By Boole's inequality the intervals of all analyses then hold
+//! *together* with 95 %, for any stopping rule and also for a later resumption: a confidence sequence (Darling and
+//! Robbins, "Confidence sequences for mean, variance, and median", PNAS 58, 1967), stitched from few analyses as in
+//! Howard, Ramdas and others, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Ann. Statist. 49(2),
+//! 2021. The cost is width: after 6 rounds the interval is a quarter wider than that of a run analysed once, at the
+//! second analysis by a half. Between two planned analyses there are no verdicts, because those analyses would have
+//! no part of the 5 % to spend.
 //!
-//! A comparison is conclusive when it is called faster or slower, or when its *whole* interval lies within a margin that
-//! was said beforehand: then the difference, if there is one, is smaller than what matters (two one-sided tests; Schuirmann,
-//! J. Pharmacokinet. Biopharm. 15, 1987). `tests/interim.rs` shows the error rates on simulated runs.
+//! A comparison is conclusive if the subject is called faster or slower, or if its *whole* interval lies within a
+//! predefined margin: then any difference is smaller than what matters (two one-sided tests; Schuirmann, J.
+//! Pharmacokinet. Biopharm. 15, 1987). `tests/interim.rs` shows the error rates on simulated runs.
 
 use crate::interval::IntervalSettings;
 use crate::paired::PairedRatio;
@@ -23,23 +24,23 @@ use crate::verdict::Verdict;
 
 /// The factor from the rounds of one analysis to those of the next.
 const GROWTH: f64 = 1.5;
-/// No more rounds than this are foreseen: what needs more is not going to be conclusive.
+/// The maximum number of predicted rounds: a comparison that needs more will not become conclusive.
 const FORESEEN: usize = 10_000;
-/// No run has more rounds.
+/// The maximum number of rounds of a run.
 const MOST: u32 = 1_000_000_000;
 
 /// The numbers of rounds after which a run is analysed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analyses {
-    /// Rounds at the first analysis; at least 2, since one shows no interval.
+    /// Rounds at the first analysis; at least 2, because one round has no interval.
     first: u32,
-    /// Rounds at which the run would end, in order, each of which is analysed too.
+    /// Rounds at which the run would end, in order; each is analysed too.
     ends: Vec<u32>,
 }
 
 impl Analyses {
-    /// Analyses that begin after `first` rounds. `ends` are the most rounds that were allowed, when the run began and
-    /// at each resumption.
+    /// Analyses that begin after `first` rounds. `ends` are the maximum numbers of rounds that were set when the run
+    /// began and at each resumption.
     #[must_use]
     pub fn new(first: u32, ends: impl IntoIterator<Item = u32>) -> Self {
         let first = first.max(2);
@@ -61,20 +62,21 @@ impl Analyses {
         })
     }
 
-    /// The number of the analysis that is made after so many rounds, or, where none is, of the next. The first is 1.
+    /// The number of the analysis after this many rounds, or of the next one if none is planned there. The first is
+    /// 1.
     #[must_use]
     pub fn number(&self, rounds: u32) -> u32 {
         self.rounds().take_while(|planned| *planned < rounds.min(MOST)).count() as u32 + 1
     }
 
-    /// The rounds of the next analysis, where so many were made.
+    /// The rounds of the next analysis after this many rounds.
     #[must_use]
     pub fn after(&self, rounds: u32) -> u32 {
         self.rounds().find(|planned| *planned > rounds.min(MOST - 1)).unwrap_or(MOST)
     }
 }
 
-/// The settings of the interval that is shown at the k-th analysis, from those of one that is made once.
+/// The settings of the interval at the k-th analysis, from the settings of a single analysis.
 #[must_use]
 pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSettings {
     let k = f64::from(analysis.max(1));
@@ -88,8 +90,8 @@ pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
     ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
 }
 
-/// Whether further rounds could tell nothing more that matters: it is called, or within the margin, or cannot be
-/// called at all.
+/// Whether further rounds could not change the result: the verdict is called, or the interval is within the margin,
+/// or the two cannot be compared.
 #[must_use]
 pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
     match verdict {
@@ -98,9 +100,9 @@ pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> boo
     }
 }
 
-/// About how many more rounds would decide a comparison, if these were as noisy as those made and the ratio stayed what it
-/// is; `None` where there is no interval, it is conclusive, or no number foreseen would do. `analyses`: when the run is
-/// analysed, where that is more than once. `settings` are those of one analysis.
+/// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
+/// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if
+/// more than once. `settings` are those of one analysis.
 #[must_use]
 pub fn further_rounds(
     ratio: &PairedRatio,
@@ -111,7 +113,7 @@ pub fn further_rounds(
 ) -> Option<usize> {
     let interval = ratio.interval?;
     let made = ratio.rounds;
-    // The half width is a quantile times the spread of one round ÷ √rounds: the spread is what stays.
+    // The half width is a quantile times the spread of one round ÷ √rounds; the spread stays the same.
     let unit = |rounds: usize| {
         let settings =
             analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(rounds as u32)));
@@ -125,7 +127,7 @@ pub fn further_rounds(
         let called = off > half && off > floor_per_unit / (*rounds as f64).sqrt();
         called || off + half <= margin.ln_1p()
     };
-    // Twice the rounds each time, then back: the quantile of each is some microseconds' work.
+    // Doubles the rounds, then bisects: each quantile takes some microseconds.
     let mut high = made + 1;
     while !is_decided(&high) {
         if high >= FORESEEN {
@@ -204,10 +206,10 @@ mod tests {
         let more = |ratio: &PairedRatio| further_rounds(ratio, 0.0, 0.05, None, &settings);
         let (narrow, wide) = (more(&ratio(1.0, 0.94, 1.064)), more(&ratio(1.0, 0.8, 1.25)));
         assert!(narrow.unwrap() >= 1 && narrow < wide, "{narrow:?} {wide:?}");
-        // A difference as large as the margin can only be conclusive by being seen.
+        // A difference as large as the margin can only become conclusive by being called.
         let seen = more(&ratio(1.05, 0.97, 1.137)).unwrap();
         assert!((4..30).contains(&seen), "{seen}");
-        // Analysed several times, it takes more.
+        // More analyses need more rounds.
         let analyses = Analyses::new(6, []);
         let several = further_rounds(&ratio(1.0, 0.8, 1.25), 0.0, 0.05, Some(&analyses), &settings);
         assert!(several > wide, "{several:?} {wide:?}");

@@ -1,4 +1,4 @@
-//! What every interval and verdict must satisfy, whatever the figures.
+//! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
     Direction, Interval, IntervalSettings, PairedRatio, StatsError, Verdict, interval_of_mean,

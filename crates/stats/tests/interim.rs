@@ -1,6 +1,7 @@
-//! Runs that are analysed again and again and end at the first verdict: the promise on error rates must hold there too.
+//! Runs that are analysed repeatedly and end at the first verdict: their error rates must stay within the promise
+//! too.
 //!
-//! Seeds are fixed, so a failure is a change of the rule and not bad luck.
+//! Seeds are fixed, so a failure is a change of the rule.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -10,7 +11,7 @@ use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, judge
 
 /// Rounds at the analyses of a run.
 const PLANNED: [u32; 6] = [6, 9, 14, 21, 32, 48];
-/// The most rounds of a run that is prolonged by a round or two after 21, again and again.
+/// The maximum rounds of a run that is extended by a round or two after 21, repeatedly.
 const PROLONGED: [u32; 10] = [22, 23, 24, 25, 26, 27, 28, 29, 30, 31];
 
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +37,13 @@ fn cell(rng: &mut Rng, noise: Noise, rounds: u32, rate: f64) -> Vec<f64> {
 
 fn judged(a: &[f64], b: &[f64], settings: &IntervalSettings) -> (PairedRatio, Verdict) {
     let ratio = PairedRatio::of(a, b, settings).unwrap();
-    // Without a noise floor, so that the intervals alone keep the promise.
+    // Without a noise floor, so that only the intervals limit the error rate.
     let verdict = judge(&ratio, 0.0, Direction::HigherIsBetter);
     (ratio, verdict)
 }
 
-/// Of so many runs, those that satisfy `found` at any analysis. `ends`: after which rounds they end or are prolonged.
-/// `spending`: whether analyses share what one may spend.
+/// The number of runs that satisfy `found` at any analysis. `ends`: the rounds after which they end or are extended.
+/// `spending`: whether analyses share the 5 %.
 fn runs_that(
     noise: Noise,
     comparisons: u32,
@@ -133,7 +134,7 @@ fn predicted_rounds_decide_most_comparisons() {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.0, 0.03, None, &settings) else { continue };
-        // What six rounds say of the spread is rough: half as many again, and there are as many as were made.
+        // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
         let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
         foreseen += 1;
