@@ -491,7 +491,10 @@ fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
     file(&place, "towns.txt", "Kyoto\n");
     let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"), "{answer:?}");
+    assert!(
+        answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"),
+        "{answer:?}"
+    );
     let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(

@@ -16,10 +16,7 @@ pub(crate) const CLIENTS: AxisInfo = AxisInfo {
 pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     name: "statement",
     help: "when statements are prepared",
-    kind: AxisKind::Choice(&[
-        ("once", "once for each connection"),
-        ("per-request", "for every request"),
-    ]),
+    kind: AxisKind::Choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
     default: &["once"],
 };
 

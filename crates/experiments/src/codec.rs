@@ -104,8 +104,9 @@ impl Codec {
         }
         // One byte more than the value may have, so that a longer value is detected rather than truncated.
         packed.resize(self.length + 1, 0);
-        let broken =
-            |e: &dyn std::fmt::Display| Error::mismatch(format!("the returned value does not decompress: {e}"));
+        let broken = |e: &dyn std::fmt::Display| {
+            Error::mismatch(format!("the returned value does not decompress: {e}"))
+        };
         let n = match compressor {
             Compressor::None => 0,
             Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,

@@ -120,9 +120,7 @@ pub(crate) fn fill(
         session.execute(insert, &values, &mut reply)?;
         if reply.affected() != rows {
             let said = reply.affected();
-            return Err(Error::mismatch(format!(
-                "the server acknowledged {said} of {rows} inserted rows"
-            )));
+            return Err(Error::mismatch(format!("the server acknowledged {said} of {rows} inserted rows")));
         }
         done += rows;
         if let Some((_, commit)) = &transaction

@@ -263,7 +263,13 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
         let client = self.pages.client(operation, client, data)?;
         let page = Operation::Page { last: self.last };
-        Ok(Box::new(PageTransaction { client, page, prepared: None, path: String::new(), reply: Reply::new() }))
+        Ok(Box::new(PageTransaction {
+            client,
+            page,
+            prepared: None,
+            path: String::new(),
+            reply: Reply::new(),
+        }))
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
@@ -273,7 +279,8 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
         let added = Added { rows, before: *counted, page: path(P::INFO, COUNT) };
-        let acknowledged = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Acknowledged>>>()?;
+        let acknowledged =
+            clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Acknowledged>>>()?;
         self.pages.verify(session, data, &acknowledged, &added).map(Checked::from)
     }
 }

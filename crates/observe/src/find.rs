@@ -30,7 +30,8 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let own = std::process::id();
     match holders.as_slice() {
         [] if closed => {
-            Err("its processes belong to another user: only that user or root can see their sockets".to_owned())
+            Err("its processes belong to another user: only that user or root can see their sockets"
+                .to_owned())
         }
         [] => Err("no visible process listens there; it may run in a container".to_owned()),
         some if some.iter().any(|pid| pid.number == own) => {
@@ -77,8 +78,8 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
 }
 
 fn of_path(path: &Path) -> Result<BTreeSet<u64>, String> {
-    let text = fs::read_to_string("/proc/net/unix")
-        .map_err(|error| format!("cannot list Unix sockets: {error}"))?;
+    let text =
+        fs::read_to_string("/proc/net/unix").map_err(|error| format!("cannot list Unix sockets: {error}"))?;
     let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let inodes = listening_at(&text, &[path, &resolved]);
     if inodes.is_empty() {

@@ -112,8 +112,10 @@ fn governor(text: &str) -> Option<String> {
 fn clock(text: &str) -> Option<String> {
     let name = text.trim();
     SLOW_CLOCKS.contains(&name).then(|| {
-        format!("the kernel's clock source is '{name}', which is slow to read: each time includes this; \
-                 'tsc' is fast")
+        format!(
+            "the kernel's clock source is '{name}', which is slow to read: each time includes this; \
+                 'tsc' is fast"
+        )
     })
 }
 
@@ -148,7 +150,11 @@ fn swap(text: &str) -> Option<String> {
 
 fn disk(folder: &Path, free: u64) -> Option<String> {
     (free < SPACE).then(|| {
-        format!("only {} MB are free in {}: the disk may become full during a run", free >> 20, folder.display())
+        format!(
+            "only {} MB are free in {}: the disk may become full during a run",
+            free >> 20,
+            folder.display()
+        )
     })
 }
 

@@ -194,9 +194,8 @@ impl<'a> Lines<'a> {
         let file = self.path.display();
         let message = format!("the run file {file} is damaged at line {}: {why}", self.chain.next());
         let hint = match trials {
-            None => {
-                "other runs are not affected; restore this file from a copy, or remove its directory".to_owned()
-            }
+            None => "other runs are not affected; restore this file from a copy, or remove its directory"
+                .to_owned(),
             Some(trials) => format!(
                 "the {} before it {} intact ({}), and 'head -n {} {file} > COPY.jsonl' makes a run of them; other runs are \
                  not affected",

@@ -46,10 +46,10 @@ impl Store {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
             let message = format!("cannot store runs in {}: it is not a directory", dir.display());
-            return Err(
-                Error::new(ErrorKind::Environment, message).hint("name a directory that exists or can be \
-                                                                  created")
-            );
+            return Err(Error::new(ErrorKind::Environment, message).hint(
+                "name a directory that exists or can be \
+                                                                  created",
+            ));
         }
         Ok(Self { dir, sync: sync_folder })
     }
@@ -79,7 +79,10 @@ impl Store {
     /// be created or written, [`Internal`](ErrorKind::Internal) if the name is not a plain file name.
     pub fn create(&self, header: &RunHeader) -> Result<Writer> {
         if !is_plain(&header.run) {
-            return Err(Error::new(ErrorKind::Internal, format!("'{}' is not a valid name for a run", header.run)));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("'{}' is not a valid name for a run", header.run),
+            ));
         }
         self.make_dir()?;
         self.remove_stale();

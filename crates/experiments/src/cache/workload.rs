@@ -5,7 +5,7 @@ use super::metrics::{
 };
 use super::popularity::Popularity;
 use super::store::{self, Store};
-use super::transaction::{AfterWrite, Counts, Shared, Tally, CacheClient, taken};
+use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
 use super::versions::Versions;
 use super::{NAME, REQUEST, cache};
 use crate::defect::no_operation;
@@ -53,8 +53,8 @@ impl CacheWorkload {
         let internal = |why: String| Error::new(ErrorKind::Internal, why);
         let payload = cell.number("payload")?;
         let records = dataset.records.unwrap_or(super::RECORDS);
-        let records = u32::try_from(records)
-            .map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
+        let records =
+            u32::try_from(records).map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
         let clients = cell.number("clients")?;
         if clients > u64::from(records) {
             return Err(Error::unsupported(format!(
@@ -176,9 +176,7 @@ impl CacheWorkload {
             && counted != store.records as u64
         {
             let records = store.records;
-            return Err(Error::mismatch(format!(
-                "the server counts {counted} records, expected {records}"
-            )));
+            return Err(Error::mismatch(format!("the server counts {counted} records, expected {records}")));
         }
         let payload = store.content.length() as u64;
         readback::each(

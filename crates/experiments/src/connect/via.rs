@@ -4,7 +4,7 @@
 use super::INFO;
 use crate::point::{LENGTH, NEW, READ, content};
 use crate::rows::LOADED;
-use crate::via::{Added, PageSet, ReadRows, Rows, PageClient, path};
+use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
 use kurabe_core::Result;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;

@@ -15,7 +15,10 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
         let rows = reply.rows() as u64;
         let (least, most) = bounds(wanted, execute, values)?;
         if !(least..=most).contains(&rows) {
-            return Err(wrong(execute, &format!("the answer has {rows} rows, expected {}", range(least, most))));
+            return Err(wrong(
+                execute,
+                &format!("the answer has {rows} rows, expected {}", range(least, most)),
+            ));
         }
     }
     if let Some(wanted) = execute.affected {

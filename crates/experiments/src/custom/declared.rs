@@ -334,7 +334,9 @@ impl Request {
             Self::Begin => Operation::Begin,
             Self::Commit => Operation::Commit,
             Self::Rollback => Operation::Rollback,
-            Self::Get { relation, fields } => Operation::Get { collection: of(relation), fields: fields.clone() },
+            Self::Get { relation, fields } => {
+                Operation::Get { collection: of(relation), fields: fields.clone() }
+            }
             Self::Insert { relation } => Operation::Insert { collection: of(relation) },
             Self::Put { relation } => Operation::Put { collection: of(relation) },
             Self::Update { relation, fields } => {

@@ -37,9 +37,11 @@ pub(super) fn draws(
     let mut taken: Vec<usize> = Vec::new();
     for name in table.keys() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(fault(format!("'{name}' is not a valid variable name: use letters, digits and \
-                                      underscores"))
-                .context(place));
+            return Err(fault(format!(
+                "'{name}' is not a valid variable name: use letters, digits and \
+                                      underscores"
+            ))
+            .context(place));
         }
         let is_given = declared
             .variables
@@ -141,9 +143,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
                 Ok(n) => Ok(Expr::Int(n as i64)),
                 Err(_) => read(text),
             },
-            _ => {
-                Err(section.error(format!("a bound of '{key}' is neither an integer nor an expression")))
-            }
+            _ => Err(section.error(format!("a bound of '{key}' is neither an integer nor an expression"))),
         };
         Ok((bound(least)?, bound(most)?))
     };
@@ -189,11 +189,11 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
 fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)> {
     let name = section.text("row")?.unwrap_or_default();
     let names: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
-    let relation = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
+    let relation =
+        super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
     let Some(first) = declared.relations[relation].first_key() else {
-        return Err(
-            section.error(format!("the keys of {name} are not consecutive numbers: draw them in another way"))
-        );
+        return Err(section
+            .error(format!("the keys of {name} are not consecutive numbers: draw them in another way")));
     };
     let rows = variable(&rows_of(name), &declared.variables)?;
     let last = Expr::Call(Function::Add, vec![Expr::Variable(rows), Expr::Int(first - 1)]);

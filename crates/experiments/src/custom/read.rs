@@ -1,7 +1,7 @@
 //! Parses a workload in Kurabe's own language: TOML.
 
 use super::Described;
-use super::declared::{self, Constant, Declared, Relation, Program, Request, Step};
+use super::declared::{self, Constant, Declared, Program, Relation, Request, Step};
 use super::place::{Fault, fault};
 use super::section::{Section, known};
 use super::{draws, relations, steps};
@@ -65,7 +65,9 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     if let Some(table) = top.table("table")? {
         for relation in relations::tables(table, &file.name, write)? {
             if declared.relations.iter().any(|known| known.name == relation.name) {
-                return Err(top.error(format!("a collection and a table have the same name {}", relation.name)));
+                return Err(
+                    top.error(format!("a collection and a table have the same name {}", relation.name))
+                );
             }
             declared.relations.push(relation);
         }
@@ -169,7 +171,9 @@ impl Declared {
                 _ => {}
             };
             match &execute.request {
-                Request::Put { relation } | Request::Update { relation, .. } | Request::Delete { relation } => {
+                Request::Put { relation }
+                | Request::Update { relation, .. }
+                | Request::Delete { relation } => {
                     note(&mut self.relations[*relation]);
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! The collections that a workload creates, and the existing tables that it uses.
 
-use super::declared::{Relation, Made, Variables, rows_of};
+use super::declared::{Made, Relation, Variables, rows_of};
 use super::expression::{self, Expr};
 use super::place::{Fault, fault};
 use super::rows::Generator;
@@ -60,13 +60,14 @@ pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relati
         let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
         let section = Section::new(table, place, &["key", "fields", "write"])?;
         if name.starts_with(NAMESPACE_PREFIX) {
-            return Err(section.error(format!("names that begin with {NAMESPACE_PREFIX} are reserved for \
-                                              Kurabe")));
+            return Err(section.error(format!(
+                "names that begin with {NAMESPACE_PREFIX} are reserved for \
+                                              Kurabe"
+            )));
         }
         let (fields, _) = fields(&section, false)?;
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
-        let key =
-            positions(&section, "key", &names)?.ok_or_else(|| section.error("'key' is missing"))?;
+        let key = positions(&section, "key", &names)?.ok_or_else(|| section.error("'key' is missing"))?;
         let mut relation = Relation::new(name.clone(), fields, key, None);
         relation.write = section.truth("write")? || write;
         relations.push(relation);
@@ -81,8 +82,10 @@ fn plain(name: &str, most: usize) -> Fault<()> {
     if fits {
         return Ok(());
     }
-    Err(fault(format!("'{name}' is not a valid name: use lower-case letters, digits and underscores, at \
-                       most {most}")))
+    Err(fault(format!(
+        "'{name}' is not a valid name: use lower-case letters, digits and underscores, at \
+                       most {most}"
+    )))
 }
 
 type Fields = (Vec<Field>, Vec<Option<Generator>>);
@@ -137,9 +140,10 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
         [] => return Ok((kind, None)),
         [one] => *one,
         several => {
-            return Err(
-                section.error(format!("its values must be generated in one way, not by {}", several.join(" and ")))
-            );
+            return Err(section.error(format!(
+                "its values must be generated in one way, not by {}",
+                several.join(" and ")
+            )));
         }
     };
     if is_number && matches!(generator, "length" | "template") {

@@ -2,8 +2,8 @@
 
 use super::Described;
 use super::declared::{
-    self, Constant, Declared, Execute, Relation, Made, Operand, Parameter, Piece, Program, Raw, Request, Source,
-    Step,
+    self, Constant, Declared, Execute, Made, Operand, Parameter, Piece, Program, Raw, Relation, Request,
+    Source, Step,
 };
 use super::expression::{self, Expr, word};
 use super::place::{Fault, fault};
@@ -107,14 +107,15 @@ fn tables() -> Vec<Relation> {
     let null = || always(Constant::Null);
     let blank = |length| always(Constant::Text(" ".repeat(length)));
     let sequence = || Generator::Sequence(1);
-    let relation = |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
-        Relation::new(
-            name.to_owned(),
-            fields,
-            key,
-            Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
-        )
-    };
+    let relation =
+        |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
+            Relation::new(
+                name.to_owned(),
+                fields,
+                key,
+                Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
+            )
+        };
     vec![
         relation(
             "pgbench_branches",
@@ -290,7 +291,8 @@ fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
 }
 
 fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
-    let bad = || fault(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s");
+    let bad =
+        || fault(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s");
     let (number, unit) = rest.split_once(char::is_whitespace).unwrap_or((rest, "s"));
     // The unit may follow the number without a blank: "\sleep 10ms".
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
@@ -369,7 +371,8 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> F
 }
 
 fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
-    let find = |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
+    let find =
+        |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let pieces = sql::pieces(text, &Naming::Plain(&find))?;
     let on: Vec<usize> = pieces
         .iter()

@@ -57,8 +57,8 @@ impl Slot {
             Value::Bool(truth) => self.set(Datum::Bool(truth)),
             Value::Text(_) | Value::Bytes(_) => {
                 let bytes = if let Value::Text(text) = value { text.as_bytes() } else { bytes_of(value) };
-                let text = std::str::from_utf8(bytes)
-                    .map_err(|_| Error::mismatch("a value to keep is not text"))?;
+                let text =
+                    std::str::from_utf8(bytes).map_err(|_| Error::mismatch("a value to keep is not text"))?;
                 self.text.clear();
                 self.text.push_str(text);
                 self.datum = Datum::Text;

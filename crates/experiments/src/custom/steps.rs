@@ -191,8 +191,11 @@ impl Named<'_> {
                     return Err(self.section.error(what));
                 }
                 let parameters = values.into_iter().map(|(_, value)| value).collect();
-                let request =
-                    if self.verb == "insert" { Request::Insert { relation } } else { Request::Put { relation } };
+                let request = if self.verb == "insert" {
+                    Request::Insert { relation }
+                } else {
+                    Request::Put { relation }
+                };
                 Asked { request, parameters, columns }
             }
             "update" => {
@@ -221,7 +224,8 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
     let relation =
         position(name, &relations, "collection or table").map_err(|error| error.context(&section.place))?;
     let names = declared.relations[relation].fields.iter().map(|field| field.name).collect();
-    let Asked { request, parameters, columns } = Named { section, verb, declared, relation, names }.asked()?;
+    let Asked { request, parameters, columns } =
+        Named { section, verb, declared, relation, names }.asked()?;
     if request.writes() && !declared.relations[relation].write {
         return Err(section
             .error(format!("{name} is an existing table and is read-only"))
@@ -280,9 +284,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
                 Control::Commit => "commit",
                 Control::Rollback => "rollback",
             };
-            return Err(
-                section.error(format!("use the step \"{word}\", which works on each engine"))
-            );
+            return Err(section.error(format!("use the step \"{word}\", which works on each engine")));
         }
         let pieces =
             sql::pieces(text, &Naming::Braces(&find)).map_err(|error| error.context(&section.place))?;
@@ -365,9 +367,8 @@ fn answers(
     }
     if let Some(table) = section.table("keep")? {
         for (name, value) in table {
-            let from = value
-                .as_str()
-                .ok_or_else(|| section.error(format!("'keep.{name}' is not a column name")))?;
+            let from =
+                value.as_str().ok_or_else(|| section.error(format!("'keep.{name}' is not a column name")))?;
             if declared
                 .variables
                 .find(name)

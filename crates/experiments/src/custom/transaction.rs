@@ -353,7 +353,10 @@ impl State {
         ran.push(*at);
         for (column, slot) in &execute.keep {
             let value = statement.reply.field(0, *column).ok_or_else(|| {
-                Error::mismatch(format!("{}: the answer has no row from which to keep a value", execute.place))
+                Error::mismatch(format!(
+                    "{}: the answer has no row from which to keep a value",
+                    execute.place
+                ))
             })?;
             slots[*slot].set_value(value).map_err(|error| error.context(&execute.place))?;
         }

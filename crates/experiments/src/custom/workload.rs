@@ -45,9 +45,8 @@ impl Shared {
         let mut initial = declared.variables.initial.clone();
         let made = declared.relations.iter().filter(|relation| relation.made.is_some());
         if dataset.records.is_some() && made.clone().count() != 1 {
-            return Err(
-                fault("--records requires a workload with one collection").hint("use --define with a variable")
-            );
+            return Err(fault("--records requires a workload with one collection")
+                .hint("use --define with a variable"));
         }
         let mut stores = Vec::with_capacity(declared.relations.len());
         for (number, relation) in (1..).zip(&declared.relations) {
@@ -106,8 +105,10 @@ impl Shared {
             };
             if !right {
                 let name = declared.fields[*field].name;
-                return Err(Error::mismatch(format!("field {name} of row {key} differs from its generated \
-                                                    value")));
+                return Err(Error::mismatch(format!(
+                    "field {name} of row {key} differs from its generated \
+                                                    value"
+                )));
             }
         }
         Ok(())
@@ -159,7 +160,11 @@ impl CustomCell {
     }
 
     fn made(&self) -> impl Iterator<Item = (usize, &Store)> {
-        self.shared.stores.iter().enumerate().filter_map(|(relation, store)| Some((relation, store.as_ref()?)))
+        self.shared
+            .stores
+            .iter()
+            .enumerate()
+            .filter_map(|(relation, store)| Some((relation, store.as_ref()?)))
     }
 
     fn executes(&self) -> impl Iterator<Item = &Execute> {
@@ -172,9 +177,9 @@ impl CustomCell {
 
     fn demand(&self) -> Demand {
         let mut operations: Vec<Operation> = Vec::new();
-        let inserts = self
-            .made()
-            .map(|(relation, _)| Operation::Insert { collection: Arc::clone(&self.shared.relations[relation]) });
+        let inserts = self.made().map(|(relation, _)| Operation::Insert {
+            collection: Arc::clone(&self.shared.relations[relation]),
+        });
         let asked =
             self.executes().map(|execute| execute.request.operation(&self.shared.relations, &execute.place));
         for operation in inserts.chain(asked) {
@@ -216,8 +221,9 @@ impl Prepare for CustomCell {
     }
 
     fn before(&self, Before { namespace, session, .. }: Before<'_>) -> Result<()> {
-        for (relation, _) in
-            self.made().filter(|(relation, _)| self.shared.declared.relations[*relation].traffic != Traffic::None)
+        for (relation, _) in self
+            .made()
+            .filter(|(relation, _)| self.shared.declared.relations[*relation].traffic != Traffic::None)
         {
             namespace.clear(&self.shared.relations[relation])?;
             self.shared.fill(relation, session)?;

@@ -4,7 +4,7 @@ use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
-use crate::via::{Added, PageSet, ReadRows, Rows, PageClient, path};
+use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
 use kurabe_core::verification::Verification;
@@ -81,8 +81,10 @@ impl PageClient for Write {
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
         let key = read(self.data.seed, path, body, None)?;
         if key <= self.data.records {
-            return Err(Error::mismatch(format!("the application reports record {key} as added, but it \
-                                                existed before")));
+            return Err(Error::mismatch(format!(
+                "the application reports record {key} as added, but it \
+                                                existed before"
+            )));
         }
         self.keys.push(key);
         Ok(())

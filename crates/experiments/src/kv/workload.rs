@@ -46,7 +46,9 @@ impl KvWorkload {
         let writes: u64 = done.iter().map(|done| done.rows_written).sum();
         let made: u64 = done.iter().map(|done| done.completed).sum();
         if made != writes {
-            return Err(Error::mismatch(format!("{made} records were added, but {writes} were acknowledged")));
+            return Err(Error::mismatch(format!(
+                "{made} records were added, but {writes} were acknowledged"
+            )));
         }
         let counted = self.added.check_count(session, writes)?;
         let keys = |done: &ClientSummary| Write::keys(self.loaded.records, done.client, done.completed);

@@ -126,7 +126,9 @@ pub(super) fn one_changed(key: u64, reply: &Reply) -> Result<()> {
         return Ok(());
     }
     let said = reply.affected();
-    Err(Error::mismatch(format!("the server acknowledged {said} rows for the change of row {key}, expected 1")))
+    Err(Error::mismatch(format!(
+        "the server acknowledged {said} rows for the change of row {key}, expected 1"
+    )))
 }
 
 #[cfg(test)]

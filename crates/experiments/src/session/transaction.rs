@@ -286,8 +286,8 @@ impl Answer {
         }
         if store.layout == Layout::Blob && self.codec.is_plain() {
             let bytes = self.reply.field_bytes(0, 0);
-            let bytes =
-                bytes.ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
+            let bytes = bytes
+                .ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
             return store.content.check(key, 0, bytes);
         }
         store.content.check(key, 0, &self.opened)

@@ -196,7 +196,10 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
 /// Parses the town of a line; the error is a clause.
 fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
     if record.len() < 9 {
-        return Err(format!("{} columns are too few: Japan Post's list has 15, of which 9 are read", record.len()));
+        return Err(format!(
+            "{} columns are too few: Japan Post's list has 15, of which 9 are read",
+            record.len()
+        ));
     }
     let text = |column: usize| -> Result<&str, String> {
         let text = std::str::from_utf8(&record[column]).map_err(|_| {

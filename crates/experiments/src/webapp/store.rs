@@ -206,7 +206,11 @@ impl Store {
                     other => other,
                 };
                 if reply.field(row, field) != Some(value) {
-                    return Err(wrong(&format!("returned a wrong field {} of its town {}", field + 1, row + 1)));
+                    return Err(wrong(&format!(
+                        "returned a wrong field {} of its town {}",
+                        field + 1,
+                        row + 1
+                    )));
                 }
             }
         }

@@ -186,8 +186,13 @@ impl Transaction for Request {
 impl Page for Request {
     fn render(&self, out: &mut Vec<u8>) {
         let Draw { line, user, version: changed, town } = self.draw;
-        let result =
-            RequestResult { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
+        let result = RequestResult {
+            user,
+            version: self.user.version,
+            line,
+            changed,
+            prefix: town.map(|_| self.prefix),
+        };
         answer::request(self.store.seed, &self.store.codes, &result, &self.user, out);
     }
 }

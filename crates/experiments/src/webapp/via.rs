@@ -6,7 +6,7 @@ use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
-use crate::via::{Added, PageSet, PageClient, facts, path};
+use crate::via::{Added, PageClient, PageSet, facts, path};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
@@ -71,7 +71,8 @@ impl WebPages {
             return Ok(codes);
         }
         let what = "the application has different postal codes";
-        Err(Error::mismatch(what).hint("if it reads them from a file, pass the same file with --postal-codes"))
+        Err(Error::mismatch(what)
+            .hint("if it reads them from a file, pass the same file with --postal-codes"))
     }
 }
 
@@ -103,7 +104,12 @@ impl PageSet for WebPages {
         if operation != REQUEST {
             return Err(no_operation(INFO.name, operation));
         }
-        Ok(Box::new(Request { data, expected: Vec::new(), user: User::default(), acknowledged: Acknowledged::default() }))
+        Ok(Box::new(Request {
+            data,
+            expected: Vec::new(),
+            user: User::default(),
+            acknowledged: Acknowledged::default(),
+        }))
     }
 
     fn verify(

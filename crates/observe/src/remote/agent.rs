@@ -348,8 +348,7 @@ mod tests {
         // They send nothing, or a byte from time to time.
         let idle: Vec<TcpStream> =
             (0..MOST + 8).map(|_| TcpStream::connect(("127.0.0.1", observer.port)).unwrap()).collect();
-        let refused =
-            |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("unauthenticated"));
+        let refused = |event: &AgentEvent| matches!(event, AgentEvent::Refused(_, why) if why.contains("unauthenticated"));
         assert!(observer.events.iter().take(MOST).all(|event| refused(&event)));
         let began = Instant::now();
         // Accepted connections are closed at their timeout, even if they send single bytes.

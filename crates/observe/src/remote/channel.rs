@@ -217,7 +217,8 @@ pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -
 
 fn nonce() -> Result<[u8; NONCE], String> {
     let mut bytes = [0; NONCE];
-    getrandom::fill(&mut bytes).map_err(|error| format!("this machine provides no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("this machine provides no random numbers: {error}"))?;
     Ok(bytes)
 }
 
