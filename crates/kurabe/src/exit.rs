@@ -28,7 +28,7 @@ pub(crate) const HELP: &str = "Exit codes:
   1    a defect of kurabe itself
   2    the command line, a suite file or a URL is wrong; nothing was done
   3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
-  4    the run ended, and some cells have no figures; the report says why
+  4    the run ended, and some cells have no results; the report says why
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   130  stopped by the user; what was measured is kept";
 

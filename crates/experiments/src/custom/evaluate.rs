@@ -284,7 +284,7 @@ fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
     Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
-/// FNV-1a over the eight bytes of a number, lowest first, and MurmurHash2 for 64 bits, both seeded. They match
+/// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match
 /// pgbench, so that keys scattered by either tool are equal.
 fn hash(function: Function, value: Datum, seed: Datum) -> Fault<Datum> {
     const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
