@@ -90,7 +90,7 @@ fn seen(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn a_server_on_another_host_is_watched_there() {
+fn server_on_other_host_is_observed_by_agent() {
     if kurabe_testbed::available().iter().any(|(name, found)| *name == "redis" && found.is_err()) {
         skip("redis is not installed");
         return;
@@ -180,7 +180,7 @@ fn between_two_networks() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_runs() {
+fn impossible_options_are_rejected_before_start() {
     let place = Place::new();
     let token = place.home().join("token");
     let refused = |args: &[&str], token: Option<&str>| {

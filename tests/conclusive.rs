@@ -23,7 +23,7 @@ fn rounds(report: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn run_ends_at_an_analysis_or_at_the_most_rounds_and_may_go_on_from_there() {
+fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     let place = Place::new();
     // Whatever the machine does meanwhile: a factor of two is hard to be off by.
     let wide = ["--until", "conclusive", "--margin", "100%", "--max-rounds", "60"];
@@ -73,7 +73,7 @@ fn a_run_of_fixed_rounds_cannot_be_prolonged() {
 }
 
 #[test]
-fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
+fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     let place = Place::new();
     let until = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "12"];
     let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
@@ -105,7 +105,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_goes_on() {
 }
 
 #[test]
-fn ends_that_make_no_sense_are_refused() {
+fn invalid_stopping_rules_are_rejected() {
     let place = Place::new();
     for (args, part) in [
         (&["--margin", "5%"][..], "require --until"),

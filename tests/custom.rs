@@ -104,7 +104,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
 }
 
 #[test]
-fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
+fn unexpected_answer_fails_trial() {
     let place = Place::new();
     for (step, part) in [
         ("{ get = 'a', key = 3, rows = 0 }", "the answer has 1 rows, expected 0"),
@@ -131,7 +131,7 @@ fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
+fn error_in_file_is_reported_with_place_and_suggestion() {
     let place = Place::new();
     let good = "[collection.users]\nrows = 10\nkey = 'id'\nfields = { id = 'int', name = { type = 'text', max = 9 } }\n\
                 [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
@@ -180,7 +180,7 @@ fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
 }
 
 #[test]
-fn a_table_that_is_there_is_only_read_unless_the_file_says_otherwise_and_never_removed() {
+fn existing_table_is_read_only_by_default_and_never_removed() {
     let place = Place::new();
     for server in sql_servers() {
         let made = "CREATE TABLE theirs (id bigint PRIMARY KEY, n bigint); INSERT INTO theirs VALUES (1, 5), (2, 5);";
@@ -237,7 +237,7 @@ fn scripts_of_pgbench_run_on_every_sql_engine_by_their_weights() {
 }
 
 #[test]
-fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
+fn invalid_script_is_rejected_with_file_and_line() {
     let place = Place::new();
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
@@ -314,7 +314,7 @@ steps = [
 }
 
 #[test]
-fn a_table_of_the_users_own_that_was_never_analysed_is_told_before_the_run() {
+fn existing_table_without_statistics_is_reported_before_run() {
     let place = Place::new();
     let text = r#"
 [table.orders]
@@ -399,7 +399,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
 }
 
 #[test]
-fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_else_fail() {
+fn conflicting_transactions_are_retried_only_for_named_errors() {
     let place = Place::new();
     let Some(server) = testing::server("mysql") else { return };
     let text = |retry: &str| {
@@ -429,7 +429,7 @@ fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_els
 }
 
 #[test]
-fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
+fn row_count_may_be_variable_and_texts_follow_template() {
     let place = Place::new();
     let good = "[collection.a]\nrows = 30\nkey = 'id'\nfields = { id = 'int', c = { type = 'text', max = 6, template = '##-@-#' } }\n\
                 [transaction.t]\ndraw.id = { row = 'a' }\ndraw.last = ':id + 9'\ndraw.wanted = 'least(10, 31 - :id)'\n\
@@ -473,7 +473,7 @@ fn answer_is_compared_with_the_values_that_its_request_saw() {
 }
 
 #[test]
-fn transaction_that_finds_sqlite_busy_is_begun_again() {
+fn transaction_is_retried_if_sqlite_is_busy() {
     let place = Place::new();
     let text = "axes.clients = [2]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = { id = 'int', n = { type = 'int', value = 0 } }\n\
                 [transaction.t]\nretry = ['5']\ndraw.id = { row = 'a' }\nsteps = [ 'begin',\n\
@@ -485,7 +485,7 @@ fn transaction_that_finds_sqlite_busy_is_begun_again() {
 }
 
 #[test]
-fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
+fn invalid_variable_is_reported_with_place_before_run() {
     let place = Place::new();
     let path = file(&place, "shop.toml", SHOP);
     file(&place, "towns.txt", "Kyoto\n");

@@ -47,7 +47,7 @@ const URLS: [&str; 10] = [
 ];
 
 #[test]
-fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
+fn doctor_keeps_timeout_with_hanging_server() {
     let place = Place::new();
     // Silence; a message that drips; one that is whole and followed by nothing.
     for (first, again) in [(&b""[..], &b""[..]), (b"\x4a\0\0\0\x0a", b"8")] {
@@ -66,7 +66,7 @@ fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
 }
 
 #[test]
-fn first_ctrl_c_says_what_is_waited_for_and_ends_the_program_whatever_a_server_does() {
+fn first_ctrl_c_reports_wait_and_ends_program() {
     for url in URLS {
         for command in [&["run", "point-read"][..], &["app", "--listen", "127.0.0.1:0"]] {
             if command[0] == "app" && url.starts_with("http") {

@@ -87,7 +87,7 @@ fn throwaway_servers_keep_to_processors_that_no_client_uses() {
 }
 
 #[test]
-fn a_server_that_dies_holds_nobody_up() {
+fn killed_server_does_not_block_others() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
@@ -106,7 +106,7 @@ fn a_server_that_dies_holds_nobody_up() {
 }
 
 #[test]
-fn ctrl_c_ends_them_and_resume_goes_on() {
+fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
     let child = place.spawn(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat());
@@ -123,7 +123,7 @@ fn ctrl_c_ends_them_and_resume_goes_on() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_rejected() {
     let place = Place::new();
     for (args, part) in [
         (&["--interleave=0s"][..], "slice length is out of range"),

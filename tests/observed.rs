@@ -18,7 +18,7 @@ fn point_read(place: &Place, target: &str) -> Value {
 }
 
 #[test]
-fn a_servers_processes_are_found_with_all_that_they_used() {
+fn server_processes_are_found_with_their_resource_use() {
     for (target, program) in
         [("up:postgres", "postgres"), ("up:redis", "redis-server"), ("up:memcached", "memcached")]
     {
@@ -68,7 +68,7 @@ fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
 }
 
 #[test]
-fn truth_names_what_it_planted_and_refuses_nonsense() {
+fn truth_names_planted_causes_and_rejects_invalid_options() {
     let place = Place::new();
     let answer = place.run(&["truth", "posgres"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);

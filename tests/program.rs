@@ -25,7 +25,7 @@ const SHORT: [&str; 13] = [
 ];
 
 #[test]
-fn nonsense_gets_one_clear_error_and_its_exit_code() {
+fn invalid_command_line_gets_one_error_and_exit_code() {
     let place = Place::new();
     for (args, code, part) in [
         (&["run", "session", "foo:"][..], 2, "no driver for 'foo:'"),
@@ -156,7 +156,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 }
 
 #[test]
-fn ctrl_c_ends_the_filling_of_a_store_too() {
+fn ctrl_c_stops_loading() {
     let place = Place::new();
     let target = format!("sqlite:{}", place.home().join("large.db").display());
     // It would be filled for minutes.
@@ -191,7 +191,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
 }
 
 #[test]
-fn a_damaged_run_is_named_and_hides_no_other() {
+fn damaged_run_is_listed_and_hides_no_other() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let damaged = place.path().join("20000101-000000-session");
@@ -212,7 +212,7 @@ fn run_file(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_changed_figure_is_refused_and_what_is_intact_can_still_be_used() {
+fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let file = run_file(&place);
@@ -272,7 +272,7 @@ fn runs_of_an_unknown_experiment_are_shown() {
 }
 
 #[test]
-fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
+fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let file = run_file(&place);

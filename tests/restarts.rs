@@ -55,7 +55,7 @@ fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
 }
 
 #[test]
-fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
+fn throwaway_server_has_two_instances_restarted_between_blocks() {
     let Some(_) = testing::server("memcached") else { return };
     for (restarts, servers) in [("0", 2), ("1", 4)] {
         let place = Place::new();
@@ -78,7 +78,7 @@ fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
 }
 
 #[test]
-fn stopped_run_with_restarts_goes_on_in_its_blocks() {
+fn stopped_run_with_restarts_resumes_in_its_blocks() {
     let Some(_) = testing::server("redis") else { return };
     let place = Place::new();
     let what = ["run", "point-read", "up:redis", "sqlite:", "--restarts", "2", "--duration", "60ms"];
@@ -103,7 +103,7 @@ fn stopped_run_with_restarts_goes_on_in_its_blocks() {
 }
 
 #[test]
-fn restarts_that_make_no_sense_are_refused() {
+fn invalid_restarts_are_rejected() {
     let place = Place::new();
     for (args, part) in [
         (&["null:", "--restarts", "1"][..], "no target is a throwaway server"),

@@ -307,7 +307,7 @@ fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
 }
 
 #[test]
-fn without_a_lie_every_trial_has_figures() {
+fn without_sabotage_every_trial_has_results() {
     for layout in ["blob", "rows"] {
         let trials = run(Lie::Truth, layout, &["write", "read"]);
         // Two payloads and the repeat, two operations, two rounds.

@@ -183,7 +183,7 @@ fn rows_examined_are_those_of_the_clients_alone() {
 }
 
 #[test]
-fn statements_are_told_call_by_call_where_postgres_counts_them() {
+fn statements_are_reported_per_call_by_pg_stat_statements() {
     let preload =
         |options: kurabe_testbed::StartOptions| options.set("shared_preload_libraries", "pg_stat_statements");
     let Some(plain) = testing::server("postgres") else { return };
@@ -224,7 +224,7 @@ fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
 }
 
 #[test]
-fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statement() {
+fn row_lock_of_other_session_is_reported_as_lock_wait_with_statement() {
     for engine in ["mysql", "mariadb", "postgres"] {
         let Some(server) = testing::server(engine) else { continue };
         let url = server.url().to_owned();
@@ -269,7 +269,7 @@ fn a_row_that_another_session_holds_shows_as_a_wait_for_a_lock_with_its_statemen
 }
 
 #[test]
-fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
+fn sleeping_statement_is_not_reported_as_lock_wait() {
     for (engine, statement, event) in [
         ("mysql", "SELECT SLEEP(0.05) AS n", "User sleep"),
         ("mariadb", "SELECT SLEEP(0.05) AS n", "User sleep"),
@@ -302,7 +302,7 @@ fn a_statement_that_sleeps_on_the_server_is_not_called_a_lock() {
 }
 
 #[test]
-fn what_a_user_may_not_read_is_not_told_and_the_run_goes_on() {
+fn statistics_without_permission_are_unavailable_and_run_continues() {
     let Some(server) = testing::server("mysql") else { return };
     let grant = "CREATE USER plain@localhost IDENTIFIED BY 'word'; GRANT ALL ON kurabe.* TO plain@localhost; \
                  CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'word'; GRANT ALL ON kurabe.* TO plain@'127.0.0.1'";
@@ -334,7 +334,7 @@ fn what_a_user_may_not_read_is_not_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_report_says_what_the_server_said_in_every_form() {
+fn every_report_format_contains_server_statistics() {
     let place = Place::new();
     let args = [
         "run",

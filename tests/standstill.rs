@@ -54,16 +54,16 @@ fn assert_made_again(rest: &[&str]) {
 }
 
 #[test]
-fn trial_in_which_the_program_was_stopped_is_made_again() {
+fn stopped_trial_is_rerun() {
     assert_made_again(&["--rounds", "3"]);
 }
 
 #[test]
-fn open_loop_in_which_the_program_was_stopped_is_made_again() {
+fn stopped_open_loop_trial_is_rerun() {
     assert_made_again(&["--rounds", "3", "--rate", "500"]);
 }
 
 #[test]
-fn interleaved_trials_in_which_the_program_was_stopped_are_made_again() {
+fn stopped_interleaved_trials_are_rerun() {
     assert_made_again(&["--rounds", "4", "--interleave"]);
 }

@@ -63,7 +63,7 @@ fn assert_untold(what: &str, text: &str, telling: &BTreeSet<String>) {
 }
 
 #[test]
-fn an_anonymous_report_of_a_run_on_all_servers_tells_none() {
+fn anonymous_report_names_no_server() {
     let servers: Vec<Server> = installed().into_iter().filter_map(testing::server).collect();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(Server::url));
@@ -115,7 +115,7 @@ fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused()
 }
 
 #[test]
-fn a_recorded_clause_stands_on_every_form_and_is_told_where_names_are_left_out() {
+fn recorded_clause_is_in_every_format_and_anonymised() {
     let place = Place::new();
     assert_all_verified(&place, &place.run(&session(&["null:"], &SHORT)));
     // As a run on an engine under such a licence records it.

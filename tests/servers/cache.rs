@@ -34,7 +34,7 @@ fn has(engine: &str) -> bool {
 }
 
 #[test]
-fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
+fn hit_ratio_follows_cache_size_and_matches_server_count() {
     for store in ["sqlite:", "up:mysql", "up:postgres"] {
         for cache in ["up:memcached", "up:redis"] {
             if !has(store) || !has(cache) {
@@ -84,7 +84,7 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
 }
 
 #[test]
-fn copies_that_a_write_leaves_are_stale_and_are_counted_and_those_that_it_removes_hardly_are() {
+fn stale_copies_are_counted_and_rare_with_invalidation() {
     if !has("up:memcached") {
         return;
     }
@@ -123,7 +123,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
 }
 
 #[test]
-fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it_was() {
+fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
     let Some(server) = testing::server_with("redis", |options| options.with_password("s3cr-et")) else {
         return;
     };
@@ -167,7 +167,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
 }
 
 #[test]
-fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason() {
+fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     let place = Place::new();
     for (cache, part) in [
         ("up:postgres", "postgres is not a cache; there are: memcached, redis"),

@@ -116,7 +116,7 @@ fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
 }
 
 #[test]
-fn a_server_that_is_kept_up_serves_other_processes_until_it_is_told_to_end() {
+fn up_server_serves_other_processes_until_stopped() {
     for engine in installed() {
         let place = Place::new();
         let base = tempfile::tempdir().unwrap();

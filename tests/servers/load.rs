@@ -60,7 +60,7 @@ fn status(pid: u32, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_gap() {
+fn one_second_stall_shows_in_response_times() {
     let Some(server) = testing::server("memcached") else { return };
     let place = Place::new();
     let args = point_read(&[server.url()], "--rate 500 --duration 6s --records 100 --rounds 1");

@@ -35,7 +35,7 @@ fn a_run_over_tls_works_and_says_so() {
 }
 
 #[test]
-fn what_is_asked_of_tls_in_vain_is_an_error_and_never_a_plain_connection() {
+fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     for (option, code, part) in [
@@ -100,7 +100,7 @@ fn a_url_without_a_user_is_for_whoever_runs_the_program() {
 }
 
 #[test]
-fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
+fn doctor_describes_each_server() {
     let place = Place::new();
     for (engine, options, version, class, limit) in [
         ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
@@ -136,7 +136,7 @@ fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
 }
 
 #[test]
-fn doctor_goes_on_to_the_next_target_where_one_cannot_be_used() {
+fn doctor_continues_after_unusable_target() {
     let place = Place::new();
     let answer = place.run(&["doctor", "postgres://nobody@127.0.0.1:1/x", "sqlite:"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");

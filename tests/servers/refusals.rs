@@ -17,7 +17,7 @@ fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
 }
 
 #[test]
-fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settings_name() {
+fn too_many_clients_for_server_are_rejected_with_setting_name() {
     for (engine, name, value, shown) in [
         ("postgres", "max_connections", 20, "max_connections"),
         ("mysql", "max_connections", 20, "max_connections"),
@@ -36,7 +36,7 @@ fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settin
 }
 
 #[test]
-fn as_many_clients_as_the_server_takes_are_let_in() {
+fn maximum_number_of_clients_is_accepted() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, |options| options.set("max_connections", 20)) else {
             continue;
@@ -49,7 +49,7 @@ fn as_many_clients_as_the_server_takes_are_let_in() {
 }
 
 #[test]
-fn more_clients_than_this_process_may_open_files_are_refused_before_the_run() {
+fn too_many_clients_for_open_file_limit_are_rejected() {
     let Some(server) = testing::server_with("memcached", |options| options.set("c", 2_000)) else { return };
     let place = Place::new();
     let mut args = session(&[server.url()], &BRIEF);
@@ -63,7 +63,7 @@ fn more_clients_than_this_process_may_open_files_are_refused_before_the_run() {
 }
 
 #[test]
-fn an_unknown_database_and_a_server_that_is_gone_are_said() {
+fn unknown_database_and_stopped_server_are_reported() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -78,7 +78,7 @@ fn an_unknown_database_and_a_server_that_is_gone_are_said() {
 }
 
 #[test]
-fn a_user_who_may_not_make_tables_is_told_so_before_the_run() {
+fn missing_create_permission_is_reported_before_run() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let make = if engine == "postgres" {
@@ -96,7 +96,7 @@ fn a_user_who_may_not_make_tables_is_told_so_before_the_run() {
 }
 
 #[test]
-fn a_table_named_like_ours_that_we_did_not_make_is_refused_and_left_alone() {
+fn foreign_table_with_our_prefix_is_rejected_and_untouched() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         for name in ["kurabe_0_probe", "kurabe_0_session_1000_blob_none_binary_text_r", "kurabe_marker"] {

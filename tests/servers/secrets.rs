@@ -240,7 +240,7 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
 }
 
 #[test]
-fn a_password_from_the_environment_lets_in_and_is_seen_nowhere() {
+fn password_from_environment_works_and_is_not_leaked() {
     for guarded in &GUARDED {
         let Some((variable, server)) = guarded.variable.zip(guarded.start()) else { continue };
         runs_in_silence(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
@@ -248,7 +248,7 @@ fn a_password_from_the_environment_lets_in_and_is_seen_nowhere() {
 }
 
 #[test]
-fn a_password_from_the_engines_own_file_lets_in_and_is_seen_nowhere() {
+fn password_from_engine_file_works_and_is_not_leaked() {
     for guarded in &GUARDED {
         let Some(((name, text, user), server)) = guarded.file.zip(guarded.start()) else { continue };
         let place = Place::new();
@@ -301,7 +301,7 @@ fn no_error_repeats_the_password_that_a_target_was_given() {
 }
 
 #[test]
-fn a_suite_with_a_password_in_a_targets_url_gives_it_away_nowhere() {
+fn password_in_suite_url_is_not_leaked() {
     let place = Place::new();
     let suite = place.home().join("mine.toml");
     let url = format!("postgres://kurabe:{ENCODED}@127.0.0.1:1/kurabe");
@@ -317,7 +317,7 @@ fn a_suite_with_a_password_in_a_targets_url_gives_it_away_nowhere() {
 }
 
 #[test]
-fn a_server_killed_in_mid_run_makes_no_error_tell_the_password() {
+fn killed_server_error_does_not_leak_password() {
     for guarded in &GUARDED {
         let Some(server) = guarded.start() else { continue };
         let place = Place::new();

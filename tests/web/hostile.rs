@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 #[test]
-fn what_is_no_request_is_refused_with_its_status_and_the_next_client_is_served() {
+fn invalid_request_gets_error_status_and_server_continues() {
     let app = App::start("null:", &[]);
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(1_000));
@@ -69,7 +69,7 @@ fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
 }
 
 #[test]
-fn a_client_that_ends_its_half_after_asking_is_answered() {
+fn half_closed_client_is_answered() {
     let app = App::start("sqlite:", &[]);
     for n in 0..200 {
         let mut stream = app.connect();
@@ -85,7 +85,7 @@ fn a_client_that_ends_its_half_after_asking_is_answered() {
 }
 
 #[test]
-fn a_client_that_says_more_after_its_last_request_gets_its_answer() {
+fn client_with_trailing_data_gets_its_answer() {
     let app = App::start("null:", &[]);
     for _ in 0..2_000 {
         let mut stream = app.connect();
@@ -98,7 +98,7 @@ fn a_client_that_says_more_after_its_last_request_gets_its_answer() {
 }
 
 #[test]
-fn a_client_that_takes_its_answers_late_gets_all_of_them() {
+fn slow_reader_gets_all_answers() {
     const ANSWERS: usize = 40;
     let app = App::start_with("sqlite:", &["--experiment", "session", "--set", "session.payload=1m"]);
     let mut late = app.connect();
@@ -134,7 +134,7 @@ fn head_and_length(stream: &mut TcpStream) -> (String, usize) {
 }
 
 #[test]
-fn clients_that_go_away_in_mid_request_hurt_nobody() {
+fn aborted_requests_do_not_affect_others() {
     let Some(server) = testing::server("postgres") else { return };
     let app = App::start(server.url(), &["--workers", "4"]);
     for n in 0..300 {
@@ -178,7 +178,7 @@ fn ten_thousand_idle_connections_do_not_stop_it() {
 }
 
 #[test]
-fn a_connection_over_the_limit_is_told_so() {
+fn connection_over_limit_gets_error() {
     let place = crate::support::Place::new();
     let args = ["app", "null:", "--listen", "127.0.0.1:0", "--experiment", "kv", "--workers", "1"];
     let mut command = place.command_after("ulimit -n 100", &args);

@@ -39,7 +39,7 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
 }
 
 #[test]
-fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_is_served() {
+fn full_database_is_503_and_open_connections_are_served() {
     let Some(server) = testing::server_with("mariadb", |options| options.set("max_connections", "10")) else {
         return;
     };

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 #[test]
-fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind() {
+fn running_requests_finish_before_shutdown() {
     let Some(server) = testing::server("memcached") else { return };
     for signal in ["-TERM", "-INT"] {
         let app = App::start(server.url(), &["--workers", "1", "--queue", "1"]);
@@ -37,7 +37,7 @@ fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind(
 }
 
 #[test]
-fn tables_are_gone_after_it_even_if_the_database_went_in_between() {
+fn tables_are_removed_even_after_database_restart() {
     let Some(server) = testing::server("postgres") else { return };
     let tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'kurabe%'";
     for outage in [false, true] {

@@ -220,7 +220,7 @@ fn a_wrong_letter_of_a_row_fails_its_trial() {
 }
 
 #[test]
-fn what_is_no_such_application_is_refused_by_name() {
+fn foreign_http_server_is_rejected() {
     let place = Place::new();
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let not_http = format!("http://{}", stranger.local_addr().unwrap());
@@ -248,7 +248,7 @@ fn what_is_no_such_application_is_refused_by_name() {
 }
 
 #[test]
-fn a_database_that_goes_during_a_run_fails_its_trials_with_the_applications_reason() {
+fn lost_database_fails_trials_with_applications_reason() {
     let Some(server) = testing::server("mariadb") else { return };
     let app = App::start(server.url(), &[]);
     let place = Place::new();

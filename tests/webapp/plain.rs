@@ -26,7 +26,7 @@ fn assert_measured(report: &Value, wanted: usize) {
 }
 
 #[test]
-fn every_cell_is_verified_on_sqlite_and_tells_how_long_each_step_took() {
+fn every_cell_is_verified_on_sqlite_with_step_times() {
     let place = Place::new();
     // SQLite's waiting writers are not served in turn: on a busy machine one may wait long.
     let answer = place.run(&run(&["sqlite:?busy_timeout=60s", "null:"], &["--clients", "1,5"]));

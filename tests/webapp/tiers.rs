@@ -137,7 +137,7 @@ fn pages_show_what_they_did_and_nothing_else_is_shown() {
 }
 
 #[test]
-fn applications_that_do_not_belong_together_are_refused() {
+fn unrelated_applications_are_rejected() {
     let first = app("null:", &["--part", "1/2"]);
     let other = app("null:", &[]);
     let both = format!("{},{}", first.url(""), other.url(""));

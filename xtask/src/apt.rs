@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_is_told_from_security_updates_and_others() {
+    fn archive_is_distinguished_from_security_updates() {
         let targets = "Other|Other|main|http://x.test/\nDebian|Debian-Security|main|http://s.test/\n\
                        Debian|Debian|main|http://d.test/debian/\nDebian|Debian|main|http://e.test/\n";
         assert_eq!(debian_archive(targets), Some("http://d.test/debian/"));

@@ -210,7 +210,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_passes_alone_is_no_failure_and_is_named() {
+    fn test_that_passes_alone_is_reported_as_flaky() {
         let mut tally = told(&TWO_OF_THREE);
         assert_eq!(tally.to_repeat().unwrap(), ["b::c", "d"]);
         let again = told(&[
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_again_stays_a_failure() {
+    fn test_without_rerun_stays_failed() {
         let none = ["running 0 tests", "test result: ok. 0 passed; 0 failed; 0 ignored"];
         let ended_early = ["running 2 tests", "test b::c ... ok"];
         for again in [&none, &ended_early] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_run_again_where_a_program_did_not_end_or_much_failed() {
+    fn no_rerun_after_crash_or_many_failures() {
         assert_eq!(told(&TWO_OF_THREE[..4]).to_repeat(), None);
         let crashed = ["running 1 test", "error: test failed (signal: 11)"];
         assert_eq!(told(&[&TWO_OF_THREE[..], &crashed].concat()).to_repeat(), None);

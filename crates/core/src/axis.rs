@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_have_their_sign_or_none() {
+    fn percentages_parse_with_and_without_percent_sign() {
         let share = AxisInfo {
             name: "share",
             kind: AxisKind::Percent { least: 0, most: 100, words: &[("none", "nothing")] },
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_one_way_to_be_written() {
+    fn equal_decimals_have_one_spelling() {
         let exponent = AxisInfo { name: "zipf", kind: AxisKind::Decimal { most: 4 }, ..PAYLOAD };
         for (text, kept) in [("0.99", "0.99"), ("1", "1"), ("1.50", "1.5"), ("0", "0"), (".5", "0.5")] {
             assert_eq!(exponent.parse(text).unwrap(), AxisValue::Word(kept.to_owned()), "{text}");

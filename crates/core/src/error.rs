@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_forges_no_line_and_moves_no_cursor() {
+    fn error_escapes_control_characters_of_server_text() {
         let error = Error::new(ErrorKind::Server, "no\nkurabe: all is well\u{1b}[1A")
             .code("1\r2")
             .hint("h\u{9b}")
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_says_nothing_is_none() {
+    fn empty_hint_is_ignored() {
         let error = Error::new(ErrorKind::Server, "it went wrong").hint("ask again").hint("");
         assert_eq!(error.to_string(), "it went wrong; ask again");
     }
 
     #[test]
-    fn an_error_says_what_happened_and_what_to_do_in_one_line() {
+    fn error_displays_message_and_hint_on_one_line() {
         let error = Error::new(ErrorKind::Denied, "the server refused user bob")
             .code(1045)
             .hint("check the password")

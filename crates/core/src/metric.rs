@@ -270,7 +270,7 @@ mod tests {
     use crate::observation::{ProcessUse, TierUse};
 
     #[test]
-    fn tiers_that_were_seen_have_their_cpu_for_each_request() {
+    fn observed_tiers_have_cpu_per_request() {
         let seen = |cpu_ns| ServerUse::Seen(Box::new(ProcessUse { cpu_ns, ..ProcessUse::default() }));
         let tier = |name: &str, used| TierUse { name: name.to_owned(), used };
         let mut observed = Observation::default();

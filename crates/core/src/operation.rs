@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_holds_exactly_the_texts_of_its_prefix() {
+    fn prefix_range_contains_exactly_texts_with_prefix() {
         let prefixes = ["100", "109", "東", "a\u{d7ff}", "~"];
         let texts = [
             "1",

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_a_statement_are_seen_by_the_words_before_them() {
+    fn tables_are_detected_by_preceding_keywords() {
         let texts = [
             "SELECT abalance FROM pgbench_accounts a JOIN shop.branches b USING (bid) WHERE aid = ",
             "UPDATE orders SET total=1",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engines_own_text_goes_before_the_one_for_all() {
+    fn engine_specific_text_takes_precedence() {
         let text = |engine: Option<&str>, sql: &str| RawText {
             engine: engine.map(str::to_owned),
             pieces: vec![RawPiece::Text(sql.to_owned())],

@@ -472,14 +472,14 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_as_many_rounds_that_count() {
+    fn blocks_have_equal_numbers_of_counted_rounds() {
         assert_eq!(blocks(4, 0, None), [0, 0, 0, 0]);
         assert_eq!(blocks(6, 1, None), [0, 0, 0, 1, 1, 1]);
         assert_eq!(blocks(7, 2, Some(1)), [0, 0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
-    fn rounds_are_made_as_many_as_fill_blocks() {
+    fn rounds_are_rounded_to_full_blocks() {
         for slice_ns in [None, Some(1)] {
             for restarts in 1..6 {
                 for least in 0..20 {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_the_first_where_nothing_is_said_and_no_other_than_those_there_are() {
+    fn option_defaults_to_first_choice_and_rejects_unknown_values() {
         let chosen = |text: &str| {
             TargetUrl::parse(text).unwrap().choice("client", &[("lean", false), ("driver", true)])
         };
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_never_shown() {
+    fn password_is_never_displayed() {
         let url = parse("postgres://bob:hunter2@db.example:5432/shop?sslpassword=hunter2");
         assert_eq!(url.to_string(), "postgres://bob@db.example:5432/shop?sslpassword=***");
         assert!(!format!("{url:?}").replace("\"sslpassword\": \"hunter2\"", "").contains("hunter2"));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_password_says_that_there_is_none_and_is_shown() {
+    fn empty_password_means_no_password_and_is_displayed() {
         for text in ["mysql://root:@127.0.0.1:3307/shop", "redis://:@127.0.0.1:1"] {
             let url = parse(text);
             assert_eq!(url.password.as_ref().map(Secret::expose), Some(""));

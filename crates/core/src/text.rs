@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_shown_stays_as_it_is() {
+    fn printable_text_is_unchanged() {
         for text in ["", "a b", "µ – “ü” 日本 👩‍👧", r"C:\new"] {
             assert!(matches!(printable(text), Cow::Borrowed(_)), "{text}");
             let json = serde_json::to_string(text).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_stays_none() {
+    fn invalid_json_stays_invalid() {
         for text in [r#""\u12"#, r#""\"#, "\"\n\"", r#""\uzzzz""#, "\"\u{1}\""] {
             assert!(serde_json::from_str::<String>(&printable_json(text)).is_err(), "{text:?}");
         }

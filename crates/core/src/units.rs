@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_to_a_thousand_has_the_next_unit() {
+    fn value_that_rounds_to_1000_uses_next_unit() {
         assert_eq!((size(999_700), size(999_700_000)), ("1 MB".to_owned(), "1 GB".to_owned()));
         assert_eq!(time(Duration::from_nanos(999_700)), "1 ms");
         assert_eq!(time(Duration::from_micros(999_700)), "1 s");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_written_with_three_digits() {
+    fn numbers_have_three_significant_digits() {
         assert_eq!(size(1_000), "1 kB");
         assert_eq!(size(1_333_336), "1.33 MB");
         assert_eq!(time(Duration::from_nanos(12_345)), "12.3 µs");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_word_finds_its_neighbour() {
+    fn misspelt_word_finds_nearest_word() {
         assert_eq!(nearest("paylod", &["payload", "layout"]), Some("payload"));
         assert_eq!(nearest("raed", &["write", "read"]), Some("read"));
         assert_eq!(nearest("zebra", &["payload", "layout"]), None);

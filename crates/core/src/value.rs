@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_failed_half_way_leaves_nothing_behind() {
+    fn failed_field_leaves_no_partial_value() {
         let mut reply = Reply::new();
         let failed = reply.push_bytes_with(|out| {
             out.extend_from_slice(b"half");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_say_what_is_proven() {
+    fn verification_level_follows_from_counts() {
         assert_eq!(how(0, 0, 0, 0, 0), Proof::Nothing);
         assert_eq!(how(9, 0, 0, 0, 0), Proof::Compared);
         assert_eq!(how(9, 5, 5, 5, 5), Proof::ReadBackAll);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_that_proved_less_weakens_the_sum() {
+    fn weakest_trial_decides_verification_of_sum() {
         let mut sum =
             Verification { writes: 5, records: 5, counted: 5, read_back: 5, ..Verification::default() };
         assert_eq!(sum.how(), Proof::ReadBackAll);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_how_beside_the_numbers() {
+    fn serialised_verification_contains_its_level() {
         let all = Verification { writes: 2, records: 2, read_back: 2, ..Verification::default() };
         let text = serde_json::to_string(&all).unwrap();
         assert_eq!(

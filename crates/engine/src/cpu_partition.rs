@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_among_servers_stays_there_and_this_thread_does_not() {
+    fn with_server_affinity_applies_to_started_threads_only() {
         let before = allowed().unwrap();
         let Some(cpu_partition) = CpuPartition::of_this_machine() else { return };
         let started =

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_that_no_rate_keeps_is_said() {
+    fn unreachable_objective_is_reported() {
         let failure = search(1).find(server(1_000.0)).unwrap_err();
         let text = failure.error.to_string();
         assert!(
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_that_goes_to_half_meanwhile_is_followed_down() {
+    fn search_follows_capacity_that_halves() {
         let mut trials = 0;
         let found = search(10).find(|load_model, time| {
             trials += 1;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_is_not_served_as_it_comes_is_told_from_one_that_waits_too_long() {
+    fn unserved_load_differs_from_slow_load() {
         let late = |load_model: LoadModel, time: Duration| {
             let mut measured = server(f64::INFINITY)(load_model, time)?;
             measured.elapsed_ns *= 2;

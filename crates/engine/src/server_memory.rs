@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_differences_and_may_be_below_nothing() {
+    fn memory_differences_may_be_negative() {
         let before = MemoryUsage { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
         let after = MemoryUsage { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
         let found: Vec<(String, f64)> =

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cycle_goes_there_and_back() {
+    fn each_cycle_runs_lanes_forward_and_backward() {
         let (log, stats) = executed(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
         assert_eq!(stats.iter().map(|stats| stats.slices).collect::<Vec<_>>(), [4, 4, 4]);
         assert_eq!(log.len(), 12);
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_early_holds_nobody_up() {
+    fn lane_that_ends_early_does_not_block_others() {
         let (_, stats) = executed(&[1, 1], &[2, 6], None);
         assert!(stats[0].slices >= 2 && stats[1].slices >= 6, "{stats:?}");
     }
 
     #[test]
-    fn one_that_never_came_is_not_waited_for() {
+    fn missing_lane_is_not_waited_for() {
         let scheduler = SliceScheduler::new(2, Duration::from_millis(1));
         scheduler.lane(0).leave();
         scheduler.lane(1).ready(1);

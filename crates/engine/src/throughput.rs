@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn few_transactions_are_never_said_to_starve() {
+    fn few_transactions_never_count_as_starvation() {
         let clients = [client(1, 1, 1), client(1, 1, 1), client(0, 1, 10)];
         assert!(metrics(&clients).is_empty());
         about(throughput(&clients), 3.0 * 3.0 / 0.012);

@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_whatever_happens() {
+    fn warmup_always_ends() {
         assert_eq!(even_in(|window| 100 + (window as u64).pow(6)), COUNTED);
         assert_eq!(even_in(|_| 0), COUNTED);
     }
 
     #[test]
-    fn a_short_trial_is_not_watched() {
+    fn short_trial_has_no_warmup_detection() {
         assert!(WarmupDetector::of(Duration::from_millis(999)).is_none());
     }
 }

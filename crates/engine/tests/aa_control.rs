@@ -73,7 +73,7 @@ fn repeats(cells: &[CellRecord]) -> Vec<(usize, bool)> {
 }
 
 #[test]
-fn first_cell_of_each_target_is_repeated_on_a_second_start_where_there_is_one() {
+fn aa_control_runs_on_second_instance_if_there_is_one() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     for slice_ns in [None, Some(1_000_000)] {
         let [one, second, other] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
@@ -93,7 +93,7 @@ fn first_cell_of_each_target_is_repeated_on_a_second_start_where_there_is_one() 
 }
 
 #[test]
-fn second_start_that_fails_fails_its_repeat_alone() {
+fn failed_second_instance_fails_only_its_aa_control() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
@@ -107,7 +107,7 @@ fn second_start_that_fails_fails_its_repeat_alone() {
 }
 
 #[test]
-fn recorded_run_repeats_where_it_repeated_when_it_began() {
+fn resumed_run_keeps_its_aa_control() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];

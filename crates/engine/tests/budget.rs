@@ -83,7 +83,7 @@ fn time_for_long_trials_makes_rounds_instead() {
 }
 
 #[test]
-fn repeat_of_each_target_has_its_time() {
+fn budget_includes_aa_controls() {
     let budget = Duration::from_secs(60);
     let (spec, fit) = fitted_on(3, 6, &all_free(), budget);
     assert!(fit.expected <= budget, "{fit:?}");
@@ -112,7 +112,7 @@ fn rounds_go_where_the_axes_are_the_users() {
 }
 
 #[test]
-fn time_that_cannot_be_kept_is_said() {
+fn budget_that_cannot_be_kept_is_reported() {
     let budget = Duration::from_secs(15);
     let (spec, fit) = fitted(6, &Free::default(), budget);
     assert_eq!((values(&spec), spec.rounds), (40, 6), "the user asked for these");

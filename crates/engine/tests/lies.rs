@@ -257,7 +257,7 @@ fn measured(name: &str, given: &[(&str, &str)], requests: u64, records: u64) -> 
 }
 
 #[test]
-fn trials_of_an_honest_server_have_figures_and_each_write_is_read_back() {
+fn correct_server_has_results_and_each_write_is_read_back() {
     for (name, given) in CASES {
         let (requests, records) = size(name);
         let measured = measured(name, given, requests, records);

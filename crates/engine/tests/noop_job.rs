@@ -127,7 +127,7 @@ fn targets() -> [Target; 1] {
 }
 
 #[test]
-fn job_is_timed_by_its_parts_counted_by_its_work_and_verified() {
+fn job_reports_spans_and_work_and_is_verified() {
     let targets = targets();
     let plan = plan(&targets, None);
     let trials = Runner::new(&plan, "noop-job", &targets).trials().unwrap();

@@ -195,7 +195,7 @@ fn poisson_arrivals_at_an_idle_server_make_no_backlog() {
 }
 
 #[test]
-fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
+fn stalled_server_increases_response_times() {
     let stall = Duration::from_millis(400);
     let delays = Delays { stall: Some((300, stall)), ..Delays::default() };
     // A number of requests, so that warm-up is short and the stall comes after it.
@@ -212,7 +212,7 @@ fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
 }
 
 #[test]
-fn what_cannot_be_served_is_dropped_counted_and_not_flattered() {
+fn unserved_transactions_are_dropped_and_counted_with_their_wait() {
     let delays = Delays { each: Duration::from_millis(10), ..Delays::default() };
     let figures = measure(delays, 2, open(5_000.0), for_(200)).unwrap();
     assert_eq!(figures.offered, 1_000);

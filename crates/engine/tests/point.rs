@@ -98,7 +98,7 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
 }
 
 #[test]
-fn every_trial_has_figures_and_every_answer_is_verified() {
+fn every_trial_has_results_and_every_reply_is_verified() {
     for url in ["null:", "sqlite:"] {
         for experiment in ["point-read", "point-write"] {
             let trials = run(experiment, url, false);

@@ -59,7 +59,7 @@ fn never(_: &Measurement) -> Option<String> {
 }
 
 #[test]
-fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds() {
+fn disturbed_trial_is_rerun_once_at_end_of_round_within_limits() {
     let trials = run(40, &[], Some(always), &[]);
     let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.rerun_reason.is_some()).collect();
     // The cell and its A/A control, forty rounds; all disturbed, with a fifth of the time for reruns.
@@ -77,14 +77,14 @@ fn a_suspect_trial_is_made_again_once_at_the_end_of_its_round_and_within_bounds(
 }
 
 #[test]
-fn no_trial_is_made_again_without_a_reason() {
+fn no_trial_is_rerun_without_reason() {
     for interference_check in [None, Some(never as InterferenceCheck)] {
         assert_eq!(run(4, &[], interference_check, &[]).len(), 8);
     }
 }
 
 #[test]
-fn resumed_run_makes_trials_again_in_which_it_stood_still() {
+fn resumed_run_reruns_trials_in_which_it_was_stopped() {
     let mut earlier = run(2, &[], None, &[]);
     let Outcome::Measured(measured) = &mut earlier[1].outcome else { panic!("it failed: {earlier:?}") };
     measured.stood_still_ns = 5_000_000_000;
@@ -97,7 +97,7 @@ fn resumed_run_makes_trials_again_in_which_it_stood_still() {
 }
 
 #[test]
-fn further_rounds_follow_as_long_as_they_are_wanted() {
+fn further_rounds_follow_while_requested() {
     let trials = run(2, &[1, 2], None, &[]);
     let rounds: Vec<u32> = trials.iter().map(|trial| trial.round).collect();
     assert_eq!(rounds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);

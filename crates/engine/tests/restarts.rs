@@ -80,7 +80,7 @@ fn counted(counts: &Counts) -> [u32; 3] {
 }
 
 #[test]
-fn each_server_and_its_second_start_are_restarted_between_blocks_and_loaded_again() {
+fn both_instances_are_restarted_between_blocks_and_reloaded() {
     // Two targets and two A/A controls per round.
     for (spec, before) in [
         (spec(6, 2, None), vec![8, 16]),

@@ -201,7 +201,7 @@ mod tests {
     const ENCODINGS: [Encoding; 2] = [Encoding::Binary, Encoding::Base64];
 
     #[test]
-    fn every_codec_gives_back_what_it_took_again_and_again() {
+    fn every_codec_round_trips_repeatedly() {
         for length in [1, 100, 1_000, 100_000] {
             for kind in [Kind::Text, Kind::Random] {
                 let content = Content::new(kind, 1, length);
@@ -228,13 +228,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_is_an_error_or_another_value_but_never_a_panic(stored: Vec<u8>, c in 0usize..4, e in 0usize..2) {
+        fn damaged_value_never_panics(stored: Vec<u8>, c in 0usize..4, e in 0usize..2) {
             let mut codec = Codec::new(COMPRESSORS[c], ENCODINGS[e], 500).unwrap();
             let _ = codec.decode(&stored);
         }
 
         #[test]
-        fn a_value_cut_short_is_noticed(cut in 1usize..400, c in 0usize..4) {
+        fn truncated_value_is_detected(cut in 1usize..400, c in 0usize..4) {
             let content = Content::new(Kind::Text, 1, 2_000);
             let mut value = Vec::new();
             content.write(1, 0, &mut value);

@@ -226,13 +226,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_itself(seed: u64, key: u64, version in 0u64..5, length in 1usize..20_000) {
+        fn record_passes_its_own_check(seed: u64, key: u64, version in 0u64..5, length in 1usize..20_000) {
             let content = Content::new(Kind::Random, seed, length);
             prop_assert!(content.check(key, version, &bytes(&content, key, version)).is_ok());
         }
 
         #[test]
-        fn any_flipped_byte_is_noticed(key: u64, length in 1usize..20_000, at: prop::sample::Index, flip in 1u8..) {
+        fn flipped_byte_is_detected(key: u64, length in 1usize..20_000, at: prop::sample::Index, flip in 1u8..) {
             let content = Content::new(Kind::Text, 4, length);
             let mut record = bytes(&content, key, 0);
             let at = at.index(length);

@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sixteen_digits_are_the_words_own(word: u64) {
+        fn sixteen_digits_are_the_hexadecimal_word(word: u64) {
             let mut out = [0; 16];
             hex16(word, &mut out, 0);
             prop_assert_eq!(std::str::from_utf8(&out).unwrap(), format!("{word:016x}"));

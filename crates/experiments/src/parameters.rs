@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_stays_the_same() {
+    fn memory_is_reused() {
         let text = String::from("a value of its own");
         let values = vec![Value::Text(&text); 8];
         let (at, room) = (values.as_ptr() as usize, values.capacity());

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_through_arrives_and_is_counted() {
+    fn relay_forwards_and_counts_bytes() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = server.local_addr().unwrap().port();
         let echo = thread::spawn(move || {

@@ -197,7 +197,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn both_ends_of_a_connection_are_found_with_what_went_over_it() {
+    fn both_ends_of_connection_are_found_with_their_traffic() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_move_shows_in_when_data_came_and_went() {
+    fn pending_side_follows_from_last_send_and_receive_times() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_answer_is_an_error_and_no_panic() {
+    fn truncated_netlink_message_is_an_error() {
         let mut whole = request(AF_INET, ESTABLISHED, 1, 2, 3).to_vec();
         for length in 0..whole.len() {
             let _ = read_answer(&whole[..length], &mut Vec::new());

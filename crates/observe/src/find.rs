@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_said_to_be_elsewhere() {
+    fn server_on_other_host_is_reported_as_such() {
         let refused = |endpoint| listeners(&endpoint).unwrap_err();
         // RFC 5737 reserves this address for documentation.
         let error = refused(Endpoint::Tcp { host: "192.0.2.1".into(), port: 5_432 });

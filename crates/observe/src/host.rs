@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_at_work_shows_it() {
+    fn busy_machine_shows_in_counters() {
         let before = Counters::now();
         // CPU time, which on a busy machine takes longer than elapsed time.
         let worked = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_disturbs_is_said_with_what_to_do_and_what_does_not_is_not() {
+    fn disturbances_are_reported_with_remedy() {
         assert_eq!(busy(0.03), None);
         assert!(busy(0.534).unwrap().contains("53 %"));
         assert_eq!(governor("performance\n"), None);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_at_work_is_seen_to_be() {
+    fn busy_machine_is_detected() {
         let over = std::sync::atomic::AtomicBool::new(false);
         let share = thread::scope(|scope| {
             for _ in 0..thread::available_parallelism().map_or(1, std::num::NonZero::get) {

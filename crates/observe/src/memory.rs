@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_taken_is_seen_and_this_process_is_one() {
+    fn allocated_memory_and_process_count_are_measured() {
         let own = [Pid::of(std::process::id()).unwrap()];
         let before = of(&own).unwrap();
         let taken = std::hint::black_box(vec![1_u8; 64 << 20]);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_holds_nothing() {
+    fn ended_process_has_no_memory() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let pid = Pid::of(child.id()).unwrap();
         assert_eq!(of(&[pid]).unwrap().processes, 1);

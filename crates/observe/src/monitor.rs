@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_hosts_saw_is_one_observation() {
+    fn observations_of_two_hosts_are_combined() {
         let host =
             |busy_ns| HostUse { cpus: vec![CpuUse { cpu: 0, busy_ns, steal_ns: 0 }], ..HostUse::default() };
         let seen = Observation {

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn process_name_may_contain_any_character() {
         let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 1 0 999 1 1";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", b'S', 7));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_used_counts_for_its_family_and_only_from_when_it_was_looked_at() {
+    fn cpu_time_of_child_counts_for_process_tree_since_first_reading() {
         let mut parent = Parent::new();
         Parent::until(|| process_tree(&[parent.pid]).len() == 2);
         let before = parent.counters(true);

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_come_soon_and_then_seldom_and_cost_little() {
+    fn sampling_interval_grows_and_cost_is_bounded() {
         let own = Pid::of(std::process::id()).unwrap();
         let sampler = Sampler::start(&[own], false, None).unwrap();
         thread::sleep(Duration::from_millis(700));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_with_the_server_until_its_answer_goes() {
+    fn request_is_pending_until_its_answer_is_sent() {
         let mut end = End { answered: 2, ..End::default() };
         // The clock is too coarse to show that the next request arrived after the last answer.
         end.sample(&info(11, 8, 40, 40));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn where_an_answer_is_many_segments_the_times_tell_as_far_as_they_can() {
+    fn multi_segment_answers_are_classified_by_times() {
         let mut end = End { answered: 0, ..End::default() };
         end.sample(&info(1, 70, 4, 4));
         end.sample(&info(2, 140, 40, 60));

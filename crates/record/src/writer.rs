@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn figure_that_json_cannot_hold_is_refused_before_it_is_written() {
+    fn number_that_json_cannot_represent_is_rejected_on_write() {
         let disk = SmallDisk { room: 10_000, bytes: Arc::default() };
         let mut writer =
             Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), Chain::default(), 0);

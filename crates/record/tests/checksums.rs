@@ -113,7 +113,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn a_flipped_bit_in_any_byte_is_noticed() {
+fn flipped_bit_in_any_byte_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     // A failed trial is short, so that the test can change each byte of the file.
     let failed = trials(4).remove(3);
@@ -128,7 +128,7 @@ fn a_flipped_bit_in_any_byte_is_noticed() {
 }
 
 #[test]
-fn every_duplicated_removed_or_swapped_line_is_noticed_and_named() {
+fn duplicated_removed_or_swapped_line_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     for original in runs() {
         let all = lines(original);
@@ -155,7 +155,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_flipped_bit_or_another_digit_in_a_random_run_is_noticed(
+    fn random_changes_of_random_run_are_detected(
         run in any::<prop::sample::Index>(),
         place in any::<prop::sample::Index>(),
         bit in 0..8_u32,
@@ -176,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn lines_of_two_runs_do_not_mix() {
+fn line_of_other_run_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     for (first, second) in runs().iter().flat_map(|a| runs().iter().map(move |b| (lines(a), lines(b)))) {
         for from in 1..first.len().min(second.len()) {
@@ -192,7 +192,7 @@ fn lines_of_two_runs_do_not_mix() {
 }
 
 #[test]
-fn a_writer_in_another_language_is_understood() {
+fn independent_writer_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
     for original in runs() {
         let values: Vec<Value> =
@@ -204,7 +204,7 @@ fn a_writer_in_another_language_is_understood() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_not_called_damaged() {
+fn newer_version_is_not_reported_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let original: Vec<Value> =
         lines(&runs()[1]).iter().map(|line| serde_json::from_slice(line).unwrap()).collect();
@@ -244,7 +244,7 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
 }
 
 #[test]
-fn a_last_line_that_is_no_json_is_torn_and_one_that_was_changed_is_damaged() {
+fn incomplete_last_line_is_torn_and_changed_last_line_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let original = recorded(&trials(3), false, false);
     let last = original.len() - lines(&original)[3].len();

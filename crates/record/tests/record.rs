@@ -84,7 +84,7 @@ fn a_run_is_readable_while_it_is_written() {
 }
 
 #[test]
-fn a_second_run_of_one_name_gets_a_number_and_nothing_half_made_stays() {
+fn duplicate_run_name_gets_number_and_no_temporary_directory_remains() {
     let (_dir, store) = store();
     let first = store.create(&header("a", 100)).unwrap();
     let second = store.create(&header("a", 100)).unwrap();
@@ -114,7 +114,7 @@ fn a_name_that_leaves_the_folder_is_refused() {
 }
 
 #[test]
-fn every_cut_of_a_file_keeps_all_whole_trials() {
+fn truncated_file_keeps_all_complete_trials() {
     let (dir, store) = store();
     let path = recorded(&store, "a", 100, 3, true);
     let bytes = fs::read(&path.file).unwrap();
@@ -137,7 +137,7 @@ fn every_cut_of_a_file_keeps_all_whole_trials() {
 }
 
 #[test]
-fn a_resumed_run_goes_on_behind_its_last_whole_line() {
+fn resumed_run_continues_after_last_complete_line() {
     let (_dir, store) = store();
     let path = recorded(&store, "a", 100, 3, false);
     let bytes = fs::read(&path.file).unwrap();
@@ -173,7 +173,7 @@ fn a_run_that_is_being_written_is_not_resumed() {
 }
 
 #[test]
-fn a_damaged_run_says_where_and_hides_no_other() {
+fn damaged_run_names_line_and_hides_no_other_run() {
     let (dir, store) = store();
     recorded(&store, "good", 100, 2, true);
     let cut = recorded(&store, "cut-off", 200, 2, false);
@@ -235,7 +235,7 @@ fn a_run_is_running_while_it_has_a_writer() {
 }
 
 #[test]
-fn a_run_is_found_by_what_people_write() {
+fn run_is_found_by_name_prefix_or_path() {
     let (dir, store) = store();
     let name = |wanted: &str| store.find(wanted).map(|path| path.name).map_err(|error| error.to_string());
     assert!(name("last").unwrap_err().contains("contains no runs"));
@@ -256,7 +256,7 @@ fn a_run_is_found_by_what_people_write() {
 }
 
 #[test]
-fn a_store_in_the_place_of_a_file_is_refused() {
+fn store_at_path_of_file_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("runs");
     fs::write(&file, "").unwrap();
@@ -265,7 +265,7 @@ fn a_store_in_the_place_of_a_file_is_refused() {
 }
 
 #[test]
-fn a_trial_of_a_cell_that_is_not_there_is_damage() {
+fn trial_of_unknown_cell_is_damage() {
     let (_dir, store) = store();
     let mut writer = store.create(&header("a", 100)).unwrap();
     writer.trial(&TrialRecord { cell: 99, ..trials(1)[0].clone() }).unwrap();
@@ -296,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_no_run(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_not_a_run(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let dir = tempfile::tempdir().unwrap();
         let error = read(&foreign(dir.path(), &bytes)).unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Damaged);

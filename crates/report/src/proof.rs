@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_on_the_server_is_said_of_nothing_else() {
+    fn server_count_is_claimed_only_if_counted() {
         for text in [said(9, 9, 0, 9), said(9, 5, 0, 5), said(9, 9, 0, 4), said(9, 9, 0, 0)] {
             assert!(!text.contains("counted"), "{text}");
         }

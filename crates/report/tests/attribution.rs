@@ -35,7 +35,7 @@ fn plain(pattern: Pattern) -> Attribution {
 }
 
 #[test]
-fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu() {
+fn tier_that_used_most_of_server_cpu_is_named() {
     // CPU usage of each tier, in hundredths of a processor; `None` if it was not observed.
     let behind = |pattern: Pattern, tiers: &[(&str, Option<u64>)]| {
         let found = attributed(pattern, |seen, _| {
@@ -79,7 +79,7 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
 }
 
 #[test]
-fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
+fn server_cpu_per_operation_uses_observed_rounds() {
     let mut run = bottlenecks();
     // PostgreSQL was not observed in one round.
     let postgres = run.header.cells.iter().position(|cell| cell.target == 1).unwrap();
@@ -134,12 +134,12 @@ fn each_pattern_is_named_with_high_confidence() {
 }
 
 #[test]
-fn nobody_looked_and_nothing_is_said() {
+fn no_observation_gives_no_attribution() {
     assert_eq!(of_trial(&measured(), None), None);
 }
 
 #[test]
-fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
+fn unobserved_server_is_unknown_unless_client_is_saturated() {
     let found = plain(Pattern::Unseen);
     assert_eq!((found.bottleneck, found.split), (Bottleneck::Unknown, None));
     assert!(found.evidence.contains("another host"), "{}", found.evidence);
@@ -148,14 +148,14 @@ fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
 }
 
 #[test]
-fn a_single_threaded_server_is_full_although_half_the_machine_is_idle() {
+fn single_threaded_server_is_saturated_on_half_idle_machine() {
     let found = attributed(Pattern::ServerThreadFull, |_, measured| measured.clients = 8);
     assert_eq!(found.bottleneck, Bottleneck::ServerCpu);
     assert!(found.evidence.contains("one thread of the server"), "{}", found.evidence);
 }
 
 #[test]
-fn a_server_that_has_used_up_its_control_groups_share_is_full() {
+fn server_at_cgroup_limit_is_saturated() {
     let found = attributed(Pattern::RoundTrip, |seen, _| {
         let server = server(seen);
         (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
@@ -180,7 +180,7 @@ fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
 }
 
 #[test]
-fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
+fn saturated_shared_cpus_are_attributed_to_larger_user() {
     let found = shared(990, 400_000_000, 1_560_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     let found = shared(990, 800_000_000, 1_160_000_000);
@@ -191,7 +191,7 @@ fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
 }
 
 #[test]
-fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
+fn nearly_saturated_shared_cpus_are_attributed_to_server_with_most_use() {
     let found = shared(850, 350_000_000, 1_300_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
@@ -200,7 +200,7 @@ fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_mo
 }
 
 #[test]
-fn a_server_pinned_apart_is_full_when_its_processor_is() {
+fn pinned_server_is_saturated_with_its_cpu() {
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         measured.clients = 8;
         seen.client.cpus = vec![0];
@@ -246,7 +246,7 @@ fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
 }
 
 #[test]
-fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
+fn equal_cpu_numbers_of_two_machines_are_distinct() {
     let found = attributed(Pattern::RoundTrip, on_another_machine);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("the server used") && !found.evidence.contains("share"), "{found:?}");
@@ -265,7 +265,7 @@ fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
 }
 
 #[test]
-fn others_work_makes_a_trial_disturbed_and_takes_the_confidence() {
+fn work_of_other_processes_marks_trial_disturbed() {
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].busy_ns += 600_000_000);
     assert_eq!(found.confidence, Confidence::Low);
     assert!(found.disturbed.unwrap().contains("other processes"));
@@ -274,7 +274,7 @@ fn others_work_makes_a_trial_disturbed_and_takes_the_confidence() {
 }
 
 #[test]
-fn who_held_the_requests_tells_locks_from_the_way() {
+fn pending_side_distinguishes_locks_from_network() {
     let sleeping = |at_server: u64| {
         attributed(Pattern::RoundTrip, |seen, measured| {
             seen.client.cpu_ns = 10_000_000;
@@ -341,7 +341,7 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
 }
 
 #[test]
-fn the_engines_own_word_on_locks_is_certain() {
+fn server_reported_lock_waits_are_certain() {
     let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
     assert!(
@@ -361,7 +361,7 @@ fn the_engines_own_word_on_locks_is_certain() {
 }
 
 #[test]
-fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_locks() {
+fn server_reported_other_waits_exclude_locks() {
     assert_eq!(held(None, 0.0).bottleneck, Bottleneck::Locks);
     let found = held(Some(said(WaitState::Other, "Timeout: PgSleep", 29)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
@@ -372,7 +372,7 @@ fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_lock
 }
 
 #[test]
-fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
+fn server_reported_log_waits_count_as_storage() {
     let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
     let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.4);
@@ -381,7 +381,7 @@ fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
 }
 
 #[test]
-fn a_database_in_the_client_is_not_what_was_measured_where_the_tool_itself_took_most_of_it() {
+fn embedded_database_with_dominant_tool_cost_is_attributed_to_tool() {
     let mut measured = measured();
     measured.observed = Some(Box::new(observed(Pattern::InClient, &measured)));
     let own = 0.8 * 1e9 / measured.completed as f64;
@@ -403,7 +403,7 @@ fn a_trial_too_short_for_the_counters_is_never_certain() {
 }
 
 #[test]
-fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
+fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
     let summary = analyse(&bottlenecks(), Some(&INFO));
     let all: Vec<&str> =
         [Section::Verdict, Section::Detail].into_iter().flat_map(|s| summary.sentences(s)).collect();
@@ -421,7 +421,7 @@ fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
 }
 
 #[test]
-fn two_runs_whose_clients_were_full_are_not_compared() {
+fn runs_with_saturated_clients_are_not_compared() {
     let first = bottlenecks();
     let mut second = bottlenecks();
     for trial in &mut second.trials {
@@ -442,7 +442,7 @@ fn two_runs_whose_clients_were_full_are_not_compared() {
 }
 
 #[test]
-fn work_that_was_kept_from_the_processor_is_no_bottleneck_of_the_cpu() {
+fn throttled_work_is_no_cpu_bottleneck() {
     // Running for 8 % and runnable for 80 % of the time, on processors used by others.
     let found = attributed(Pattern::InClient, |seen, _| {
         seen.client.cpu_ns = seen.wall_ns / 100 * 8;
@@ -468,7 +468,7 @@ fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
 }
 
 #[test]
-fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
+fn every_rendering_marks_lower_bounds_with_evidence() {
     let summary = analyse(&bottlenecks(), Some(&INFO));
     let options = terminal::Options { width: 200, ..terminal::Options::default() };
     for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
@@ -482,7 +482,7 @@ fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
 }
 
 #[test]
-fn an_anonymous_report_does_not_tell_programs_names() {
+fn anonymous_report_omits_program_names() {
     let view = View { anonymise: true, ..View::default() };
     let summary = view.analyse(&bottlenecks(), Some(&INFO)).unwrap();
     let page = html::render(&summary, &html::Options::default());
@@ -493,7 +493,7 @@ fn an_anonymous_report_does_not_tell_programs_names() {
 }
 
 #[test]
-fn a_cell_is_what_most_of_its_trials_say() {
+fn attribution_of_cell_is_majority_of_trials() {
     let mut run: Run = bottlenecks();
     let mut changed = 0;
     for trial in &mut run.trials {

@@ -110,7 +110,7 @@ fn a_cost_that_was_not_called_is_no_cost() {
 }
 
 #[test]
-fn another_factor_than_the_published_one_is_told_with_the_application_that_would_have_it() {
+fn different_published_factor_is_reported_with_matching_application() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
     let told = *summary.sentences(Section::Verdict).last().unwrap();
     assert!(
@@ -136,7 +136,7 @@ fn the_published_factor_is_recognised() {
 }
 
 #[test]
-fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
+fn partial_metrics_have_their_own_table() {
     let mut run = run(twelve_times);
     let plain = analyse(&run, Some(&INFO));
     assert!(!terminal::render(&plain, &terminal::Options::default()).contains("connect:"));

@@ -525,12 +525,12 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn every_finding_follows_from_its_figures(seed in any::<u64>()) {
+    fn every_finding_follows_from_results(seed in any::<u64>()) {
         hold(&random(seed));
     }
 
     #[test]
-    fn two_runs_are_compared_by_what_may_be_compared(seed in any::<u64>()) {
+    fn only_comparable_cells_of_two_runs_are_compared(seed in any::<u64>()) {
         let (first, mut second) = (random(seed), random(seed));
         let factor = [1, 1, 2, 5][seed as usize % 4];
         for trial in &mut second.trials {

@@ -11,7 +11,7 @@ use kurabe_report::finding::Section;
 use kurabe_report::{analyse, csv, html, markdown};
 
 #[test]
-fn a_connection_costs_the_slope_and_not_what_came_once() {
+fn connection_cost_is_slope_without_fixed_cost() {
     let summary = analyse(&run(), Some(&INFO));
     let told = summary.sentences(Section::Verdict);
     assert!(told[0].starts_with("Memory per connection of reads: 1 MB ("), "{told:?}");
@@ -29,7 +29,7 @@ fn a_connection_costs_the_slope_and_not_what_came_once() {
 }
 
 #[test]
-fn trials_that_were_made_again_or_failed_are_in_no_slope() {
+fn rerun_and_failed_trials_are_excluded_from_slope() {
     let slope = |run: &Run| {
         let summary = analyse(run, Some(&INFO));
         summary.sentences(Section::Verdict).into_iter().map(str::to_owned).collect::<Vec<_>>()

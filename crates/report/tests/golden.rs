@@ -69,7 +69,7 @@ fn runs() -> Vec<(&'static str, Run)> {
 }
 
 #[test]
-fn a_comparison_of_two_runs_is_what_it_was() {
+fn comparison_of_two_runs_matches_golden_files() {
     let first = Scenario::default().run();
     let mut second = Scenario { noise: 0.02, ..Scenario::default() }.run();
     second.header.run = "2026-03-02-0900-session".into();
@@ -81,7 +81,7 @@ fn a_comparison_of_two_runs_is_what_it_was() {
 }
 
 #[test]
-fn figures_that_have_names_are_shown_as_they_were() {
+fn named_metrics_match_golden_files() {
     for (info, run) in [(&WEBAPP, webapp()), (&FOOTPRINT, footprint()), (&CACHE_ASIDE, cache_aside())] {
         let summary = analyse(&run, Some(info));
         let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };
@@ -90,7 +90,7 @@ fn figures_that_have_names_are_shown_as_they_were() {
 }
 
 #[test]
-fn renderings_are_what_they_were() {
+fn renderings_match_golden_files() {
     for (name, run) in runs() {
         let summary = summary(&run);
         let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };

@@ -56,7 +56,7 @@ fn floor_does_not_grow_with_the_number_of_other_targets() {
 }
 
 #[test]
-fn report_says_on_which_start_each_target_was_measured_again() {
+fn report_names_instance_of_aa_control() {
     let summary = analyse(&run(), Some(&INFO));
     let basis = summary.sentences(Section::Basis).join(" ");
     assert!(basis.contains("SQLite on a second instance: writes"), "{basis}");

@@ -11,7 +11,7 @@ fn page(run: &Run) -> String {
 }
 
 #[test]
-fn nothing_that_is_named_becomes_markup() {
+fn names_never_become_markup() {
     let mut run = troubled();
     let evil = "</title></script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>";
     run.header.run = evil.into();

@@ -46,7 +46,7 @@ fn width(verdict: &Verdict) -> f64 {
 }
 
 #[test]
-fn intervals_of_nested_rounds_rest_on_as_many_samples_as_there_were_starts() {
+fn intervals_of_nested_rounds_use_one_sample_per_instance() {
     let (flat, nested) = (analyse(&run(0), Some(&INFO)), analyse(&run(1), Some(&INFO)));
     assert!(!of_targets(&flat).is_empty());
     for (flat, nested) in of_targets(&flat).into_iter().zip(of_targets(&nested)) {

@@ -51,7 +51,7 @@ fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_call
 }
 
 #[test]
-fn of_two_targets_the_faster_is_told() {
+fn faster_of_two_targets_is_reported() {
     let run = Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
     let summary = summary(&run);
     assert_eq!(told(&summary), ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]);
@@ -62,7 +62,7 @@ fn of_two_targets_the_faster_is_told() {
 }
 
 #[test]
-fn a_ranking_of_writes_says_what_each_target_promises() {
+fn ranking_of_writes_states_durability() {
     let run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
     let summary = summary(&run);
     let all = told(&summary);
@@ -79,7 +79,7 @@ fn a_ranking_of_writes_says_what_each_target_promises() {
 }
 
 #[test]
-fn an_unknown_promise_is_like_no_other() {
+fn unknown_durability_equals_no_other() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = None;
     run.header.targets[2].facts.durability = None;
@@ -123,7 +123,7 @@ fn unordered(rate: fn(At<'_>) -> f64) -> Summary {
 }
 
 #[test]
-fn a_target_that_nobody_beat_is_not_the_fastest() {
+fn unbeaten_target_is_not_necessarily_fastest() {
     // The first one does not differ significantly from the others, of which the second is faster.
     let summary = unordered(|at| match at.target {
         "a" => 10_000.0,
@@ -146,7 +146,7 @@ fn targets_that_are_equal_share_the_lead() {
 }
 
 #[test]
-fn equals_are_inconclusive_or_equal_to_within_the_margin() {
+fn equal_cells_are_inconclusive_or_within_margin() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -163,7 +163,7 @@ fn equals_are_inconclusive_or_equal_to_within_the_margin() {
 }
 
 #[test]
-fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
+fn equal_cells_are_rarely_called_faster_in_fifty_comparisons() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -236,7 +236,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
 }
 
 #[test]
-fn a_failed_cell_has_no_figures_and_is_compared_with_nothing() {
+fn failed_cell_has_no_results_and_no_comparisons() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..small() }.run();
     let trial =
         run.trials.iter_mut().find(|trial| trial.cell == 0 && trial.operation == "read" && trial.round == 3);
@@ -272,7 +272,7 @@ fn one_round_decides_nothing() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_says_so() {
+fn incomplete_run_is_reported_as_such() {
     let mut run = Scenario::default().run();
     run.trials.truncate(30);
     run.end = None;
@@ -283,7 +283,7 @@ fn a_run_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn a_run_without_a_trial_has_nothing_to_say() {
+fn run_without_trials_has_no_findings() {
     let mut run = Scenario::default().run();
     run.trials.clear();
     run.end = None;
@@ -293,7 +293,7 @@ fn a_run_without_a_trial_has_nothing_to_say() {
 }
 
 #[test]
-fn a_run_of_an_unknown_experiment_is_still_told() {
+fn run_of_unknown_experiment_is_reported() {
     let run = Scenario::default().run();
     let known = analyse(&run, Some(&INFO));
     let unknown = analyse(&run, None);
@@ -303,7 +303,7 @@ fn a_run_of_an_unknown_experiment_is_still_told() {
 }
 
 #[test]
-fn headers_that_make_no_sense_break_nothing() {
+fn inconsistent_headers_do_not_panic() {
     let mut run = troubled();
     run.header.spec.operations.clear();
     let _ = summary(&run);
@@ -324,7 +324,7 @@ fn headers_that_make_no_sense_break_nothing() {
 }
 
 #[test]
-fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
+fn comparison_of_runs_states_weaker_evidence() {
     fn slower(at: At<'_>) -> f64 {
         plausible(at) * if at.operation == "read" { 0.8 } else { 1.0 }
     }
@@ -347,7 +347,7 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
 }
 
 #[test]
-fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
+fn running_run_shows_results_without_verdicts() {
     fn slower(at: At<'_>) -> f64 {
         plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
     }
@@ -396,7 +396,7 @@ fn next_analysis_of_a_run_until_conclusive_is_the_next_planned_one() {
 }
 
 #[test]
-fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
+fn extended_run_spends_separate_share_at_each_end() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -421,7 +421,7 @@ fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
 }
 
 #[test]
-fn what_changed_when_a_run_was_resumed_is_said_and_anonymised() {
+fn changes_at_resumption_are_reported_and_anonymised() {
     let mut run = small().run();
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
     let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
@@ -465,7 +465,7 @@ fn shares_are_named_as_shares() {
 }
 
 #[test]
-fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
+fn repeated_analysis_widens_intervals_and_is_reported() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -493,7 +493,7 @@ fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
 }
 
 #[test]
-fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() {
+fn rerun_replaces_first_trial_unconditionally() {
     let run = small().run();
     let whole = summary(&run);
     for factor in [2, 1] {
@@ -518,7 +518,7 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
 }
 
 #[test]
-fn cells_that_were_never_steady_are_marked_and_told() {
+fn unsteady_cells_are_marked_and_reported() {
     let mut run = small().run();
     for trial in &mut run.trials {
         if let Outcome::Measured(measured) = &mut trial.outcome {
@@ -535,7 +535,7 @@ fn cells_that_were_never_steady_are_marked_and_told() {
 }
 
 #[test]
-fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() {
+fn baseline_and_aa_control_count_as_one_disturbed_cell() {
     let mut run = bottlenecks();
     for trial in &mut run.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };

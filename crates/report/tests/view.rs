@@ -128,7 +128,7 @@ fn a_restricting_clause_stands_on_every_rendering() {
 }
 
 #[test]
-fn without_a_clause_nothing_is_said_of_publishing() {
+fn report_without_clause_omits_publishing_note() {
     let summary = analyse(&troubled(), Some(&INFO));
     for (name, text) in renderings(&summary) {
         assert!(!text.contains("restricted"), "{name}");
@@ -158,7 +158,7 @@ fn an_anonymous_report_names_no_engine_in_any_rendering() {
 }
 
 #[test]
-fn an_anonymous_report_keeps_every_figure_and_verdict() {
+fn anonymous_report_keeps_results_and_verdicts() {
     let run = telling();
     let (whole, hidden) =
         (object(&analyse(&run, Some(&INFO))), object(&anonymous().analyse(&run, Some(&INFO)).unwrap()));
@@ -214,7 +214,7 @@ fn with_and_without_a_third() -> (Run, Run) {
 }
 
 #[test]
-fn a_target_that_is_left_out_was_never_there() {
+fn left_out_target_leaves_no_trace() {
     let (three, two) = with_and_without_a_third();
     let mut less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
     let mut never = object(&analyse(&two, Some(&INFO)));
@@ -233,7 +233,7 @@ fn a_target_that_is_left_out_was_never_there() {
 }
 
 #[test]
-fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
+fn noise_floor_lost_with_left_out_target_is_reported() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     let repeats: Vec<usize> = (0..run.header.cells.len())
         .filter(|at| run.header.cells[*at].aa_control && run.header.cells[*at].target > 0)
@@ -249,7 +249,7 @@ fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
 }
 
 #[test]
-fn a_command_that_still_tells_a_target_is_withheld() {
+fn command_that_names_left_out_target_is_withheld() {
     let (mut three, _) = with_and_without_a_third();
     three.header.command =
         ["kurabe", "run", "-f", "suites/sqlite-against-memcached.toml"].map(str::to_owned).into();
@@ -273,7 +273,7 @@ fn an_engines_name_means_all_its_targets_and_a_targets_own_name_that_one() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_refused_with_the_nearest() {
+fn unknown_target_is_rejected_with_nearest_name() {
     let run = telling();
     let refused = |view: View| view.analyse(&run, Some(&INFO)).unwrap_err();
     let error = refused(without(&["postgers"]));

@@ -149,7 +149,7 @@ mod tests {
     use crate::interval::Interval;
 
     #[test]
-    fn all_analyses_together_spend_less_than_there_is() {
+    fn all_analyses_together_spend_less_than_available() {
         let one = IntervalSettings::new(1);
         let spent: f64 = (1..10_000).map(|k| 1.0 - at_analysis(one, k).confidence).sum();
         assert!(spent < 0.05 && spent > 0.0499, "{spent}");

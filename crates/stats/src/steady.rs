@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_until_the_end_was_never_steady() {
+    fn falling_series_is_never_steady() {
         for shape in [|at: f64| 1.0 - 0.5 * at, |at: f64| 0.5 + at] {
             assert!(share(0.05, shape, |found| matches!(found, Steadiness::Never(_))) >= 0.95);
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_not_judged() {
+    fn uninformative_series_is_not_judged() {
         assert_eq!(steadiness(&[1.0; 9]), None);
         assert_eq!(steadiness(&[0.0; 20]), None);
         assert_eq!(steadiness(&[f64::NAN; 20]), None);

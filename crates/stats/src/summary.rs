@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_has_no_figure() {
+    fn undefined_summary_is_none() {
         assert_eq!(mean(&[]), None);
         assert_eq!(standard_deviation(&[1.0]), None);
         assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);

@@ -115,7 +115,7 @@ fn a_verdict_needs_the_interval_and_the_noise_floor() {
 }
 
 #[test]
-fn one_round_leaves_the_comparison_open() {
+fn one_round_is_inconclusive() {
     let pair = PairedRatio::of(&[200.0], &[100.0], &settings(1)).unwrap();
     assert!((pair.ratio - 2.0).abs() < 1e-12);
     assert_eq!((pair.low(), pair.high()), (None, None));

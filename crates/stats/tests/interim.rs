@@ -90,13 +90,13 @@ fn equals_are_called_different_in_at_most_five_percent_of_runs_that_end_at_the_f
 }
 
 #[test]
-fn runs_that_are_prolonged_again_and_again_keep_the_promise() {
+fn repeatedly_extended_runs_keep_error_rate() {
     let wrong = runs_that(Noise::Normal, 1, 1.0, (&PROLONGED, true), called);
     assert!(wrong <= 0.05, "{wrong}");
 }
 
 #[test]
-fn analysing_again_without_spending_for_it_breaks_the_promise() {
+fn repeated_analysis_without_spending_exceeds_error_rate() {
     let wrong = runs_that(Noise::Normal, 1, 1.0, (&[], false), called);
     assert!(wrong > 0.08, "{wrong}");
 }

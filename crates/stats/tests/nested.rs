@@ -48,7 +48,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64, floor: 
 }
 
 #[test]
-fn equals_whose_starts_differ_are_called_different_in_five_percent_only_where_blocks_are_the_samples() {
+fn equal_servers_with_differing_instances_need_blocks_as_samples() {
     for (blocks, length) in [(2, 3), (3, 2), (5, 4)] {
         let [nested, flat] = called_different(blocks, length, 0.03, 1e-6, false);
         assert!(nested * 20 <= RUNS, "{blocks} blocks of {length}: {nested} of {RUNS}");
@@ -61,13 +61,13 @@ fn equals_whose_starts_differ_are_called_different_in_five_percent_only_where_bl
 }
 
 #[test]
-fn one_start_of_each_side_is_told_apart_whatever_the_rounds() {
+fn single_instances_are_called_different_for_any_rounds() {
     let [_, flat] = called_different(1, 6, 0.03, 0.001, false);
     assert!(flat * 10 >= 9 * RUNS, "{flat} of {RUNS}");
 }
 
 #[test]
-fn second_start_keeps_most_differences_of_starts_from_being_called() {
+fn second_instance_suppresses_most_differences_of_instances() {
     let [_, without] = called_different(1, 6, 0.03, 0.001, false);
     let [_, with] = called_different(1, 6, 0.03, 0.001, true);
     // Three differences of two instances each: the first is the largest in a third of cases.
@@ -78,7 +78,7 @@ fn second_start_keeps_most_differences_of_starts_from_being_called() {
 }
 
 #[test]
-fn equals_whose_starts_do_not_differ_are_not_called_different() {
+fn equal_servers_with_equal_instances_are_not_called_different() {
     let [nested, flat] = called_different(3, 3, 0.0, 0.03, false);
     // Of rounds, exactly 5 % are expected, and by chance a few more.
     assert!(nested * 20 <= RUNS && flat * 100 <= 7 * RUNS, "{nested} and {flat} of {RUNS}");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_not_and_what_has_no_section_is_refused() {
+    fn unknown_setting_or_section_is_rejected() {
         for options in [
             StartOptions::new("supervisor").with_tls(),
             StartOptions::new("supervisor").on_socket_only(),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_what_nobody_looks_after_and_leaves_the_rest() {
+    fn clean_up_removes_only_abandoned_directories() {
         let base = tempfile::tempdir().unwrap();
         let kept = Folder::make(base.path(), None).unwrap();
         let left = Folder::make(base.path(), None).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_kills_the_server_that_was_left_and_nobody_else() {
+    fn clean_up_kills_only_abandoned_server() {
         let base = tempfile::tempdir().unwrap();
         let folder = Folder::make(base.path(), None).unwrap();
         let sleep =
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_takes_an_old_folder_that_was_never_marked_and_nothing_with_content() {
+    fn clean_up_removes_old_unmarked_empty_directory_only() {
         let base = tempfile::tempdir().unwrap();
         let make = |name: &str, file: &str, text: &str, old: bool| {
             let folder = base.path().join(format!("{PREFIX}{name}"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_for_a_socket_is_said() {
+    fn too_long_socket_path_is_reported() {
         let base = tempfile::tempdir().unwrap();
         let deep = base.path().join("x".repeat(100));
         fs::create_dir(&deep).unwrap();

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_of_its_options_is_left_out() {
+    fn usage_text_of_program_is_omitted() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "no such option: -x\nUsage of a:\n  -y\n\tsomething\n").unwrap();
         assert_eq!(tail(file.path(), None), "no such option: -x");

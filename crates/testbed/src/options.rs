@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_testbed_decides_is_refused_however_it_is_spelt() {
+    fn reserved_setting_is_rejected_in_any_spelling() {
         for key in ["bind-address", "bind_address", "Bind_Address", "l"] {
             assert!(check(key, "0.0.0.0").is_err(), "{key}");
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_connections_is_made_where_the_default_has_not_enough_and_the_caller_says_nothing() {
+    fn connection_limit_is_raised_if_default_is_too_low() {
         let settings = |engine: &str, connections, own: &[(&str, &str)]| {
             let options =
                 own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_gets_room_for_its_values_and_only_a_cache_does() {
+    fn only_caches_get_memory_limit() {
         let settings = |engine: &str, own: &[(&str, &str)]| {
             let options =
                 own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn invalid_setting_is_rejected() {
         for (key, value) in [("", "1"), ("--x", "1"), ("a b", "1"), ("a=b", "1"), ("a", "1\n2")] {
             assert!(check(key, value).is_err(), "{key}={value}");
         }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_read_from_passwd() {
+    fn os_user_is_read_from_passwd() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nnobody:x:65534:65533:nobody:/:/bin/false\n";
         assert_eq!(in_passwd(passwd, "nobody"), Some(OsUser { uid: 65534, gid: 65533 }));
         assert_eq!(in_passwd(passwd, "root"), None);

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_known_by_what_it_calls_itself() {
+    fn program_is_identified_by_its_version_output() {
         let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=d8";
         assert_eq!(version(redis, "redis").as_deref(), Some("7.0.15"));
         // A link with another name does not change it.

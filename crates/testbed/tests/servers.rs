@@ -163,7 +163,7 @@ fn listens_on_the_loopback_only(server: &Server) {
 }
 
 #[test]
-fn a_bad_setting_shows_what_the_server_said() {
+fn bad_setting_shows_server_log() {
     for (engine, key, value) in [
         ("postgres", "shared_buffers", "many"),
         ("mariadb", "no-such-setting", "1"),
@@ -214,7 +214,7 @@ fn memcached_listens_on_a_socket_in_place_of_a_port() {
 }
 
 #[test]
-fn a_server_that_listens_elsewhere_is_not_to_be_had() {
+fn server_with_changed_listen_address_is_rejected() {
     for (engine, key) in
         [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")]
     {

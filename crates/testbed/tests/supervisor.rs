@@ -53,7 +53,7 @@ fn ctrl_c_at_the_terminal_leaves_nothing() {
 }
 
 #[test]
-fn a_guard_that_is_told_to_end_clears_away() {
+fn terminated_supervisor_cleans_up() {
     if !installed("postgres") {
         return;
     }
@@ -67,7 +67,7 @@ fn a_guard_that_is_told_to_end_clears_away() {
 }
 
 #[test]
-fn what_a_killed_guard_leaves_goes_with_its_tool() {
+fn files_of_killed_supervisor_are_removed_by_its_tool() {
     for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
         let base = base();
         let mut tool = Tool::start(engine, base.path());
@@ -80,7 +80,7 @@ fn what_a_killed_guard_leaves_goes_with_its_tool() {
 }
 
 #[test]
-fn what_a_killed_guard_leaves_goes_with_the_next_start() {
+fn files_of_killed_supervisor_are_removed_at_next_start() {
     for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
         let base = base();
         let mut tool = Tool::start(engine, base.path());

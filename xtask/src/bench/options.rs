@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_go_to_their_places_and_nonsense_is_refused() {
+    fn options_are_parsed_and_invalid_ones_rejected() {
         let take = |args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
             let (mut rounds, mut names, mut brief, mut counts) =

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_call_a_difference_is_counted() {
+    fn differences_called_by_common_rules_are_counted() {
         let tally =
             Tally { differences: vec![0.01, 0.05, 0.031, 0.03], ours: 4, called: 1, detectable: vec![0.06] };
         assert_eq!(tally.by_tool(), 2);

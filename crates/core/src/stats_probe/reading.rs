@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_to_a_counter_is_what_it_rose_by_and_one_that_fell_is_not_told() {
+    fn counter_difference_is_its_increase_and_decreased_counter_is_unavailable() {
         let then = Reading {
             counts: vec![count(Counter::LogBytes, 100), count(Counter::Evictions, 9)],
             ..Reading::default()
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_count_from_the_first_reading_on_and_the_longest_comes_first() {
+    fn statements_count_since_first_reading_sorted_by_time() {
         let statement = |text: &str, calls, time_ns| StatementUse {
             text: text.to_owned(),
             calls,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_statement_on_many_lines_is_kept_as_the_beginning_of_one() {
+    fn long_multiline_statement_is_truncated_to_one_line() {
         assert_eq!(shortened("select\n  a"), "select a");
         assert_eq!(shortened(&"ü".repeat(500)).chars().count(), TEXT);
     }

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_that_do_the_same_are_counted_together() {
+    fn equal_session_samples_are_counted_together() {
         let session_sample = |wait_state, event: &str| SessionSample {
             wait_state,
             state: "active".to_owned(),

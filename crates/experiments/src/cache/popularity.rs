@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn popular_records_are_drawn_as_often_as_the_law_says() {
+    fn draw_frequencies_follow_zipfs_law() {
         let popularity = Popularity::new(7, 100, 1.0);
         let mut rng = Rng::new(1);
         let mut drawn = [0_u32; 100];
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_skew_all_are_alike_and_own_records_are_own() {
+    fn without_skew_records_are_equally_popular_and_clients_disjoint() {
         let popularity = Popularity::new(7, 50, 0.0);
         let mut rng = Rng::new(2);
         let mut drawn = [0_u32; 50];

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_an_application_that_holds_its_connections_so() {
+    fn page_requires_matching_connection_setting() {
         assert_eq!(needs("per-request"), []);
         assert_eq!(needs("kept")[0].value, "kept");
         let pool = needs("pool");

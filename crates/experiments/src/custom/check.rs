@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_the_same_however_an_engine_gives_it() {
+    fn numbers_compare_equal_across_representations() {
         assert!(same(Value::Int(5), Value::Int(5)));
         assert!(same(Value::Bytes(b"5"), Value::Int(5)));
         assert!(same(Value::Bytes(b"5.00"), Value::Int(5)));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_hit_once() {
+    fn permutation_is_bijective() {
         for size in [1, 2, 3, 7, 8, 9, 100, 1_000] {
             for seed in 0..5 {
                 let mut hit: Vec<u64> = (0..size).map(|value| permute(value, size, seed)).collect();

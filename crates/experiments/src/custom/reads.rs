@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_change_something_is_named() {
+    fn statement_that_may_write_is_rejected_with_reason() {
         for (sql, part) in [
             ("UPDATE t SET a = 1", "UPDATE is not a query"),
             ("CALL p()", "CALL is not a query"),

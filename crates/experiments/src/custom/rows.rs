@@ -173,7 +173,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn a_template_keeps_its_signs_and_draws_each_digit_and_letter() {
+    fn template_keeps_literal_characters_and_draws_digits_and_letters() {
         let mut rng = Rng::new(1);
         let mut out = Vec::new();
         let mut digits = [0_u32; 10];

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn another_record_a_flipped_byte_and_a_short_answer_are_noticed() {
+    fn wrong_record_flipped_byte_and_short_answer_are_detected() {
         let mut out = Vec::new();
         Digests { seed: 7 }.write(12, 0, &mut out);
         assert!(check(7, 13, &out).is_err() && check(8, 12, &out).is_err());

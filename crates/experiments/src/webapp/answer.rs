@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_of_an_answer_make_it_again() {
+    fn answer_is_reproduced_from_its_numbers() {
         let codes = Codes::get(&Source::Generated { seed: 9, count: 400 }).unwrap();
         let prefix = codes.towns[7].code[..PREFIX].try_into().unwrap();
         for (changed, prefix) in
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_a_mismatch() {
+    fn invalid_answer_is_a_mismatch() {
         for body in [
             "",
             "done\n",

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_one_of_so_many_and_all_but_the_first_join() {
+    fn part_has_valid_range_and_only_first_loads() {
         assert_eq!(part("1/1", None).unwrap(), Part::WHOLE);
         assert_eq!(part("1/2", None).unwrap(), Part { number: 1, of: 2 });
         assert_eq!(part("2/2", Some("http://a")).unwrap(), Part { number: 2, of: 2 });

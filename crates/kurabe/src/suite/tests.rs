@@ -49,7 +49,7 @@ fn values_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() {
+fn budget_option_replaces_duration_of_suite_and_vice_versa() {
     let read = |suite: &str, options: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.toml");
@@ -90,7 +90,7 @@ fn several_applications_are_one_target() {
 }
 
 #[test]
-fn what_the_user_names_is_not_free_to_be_left_out() {
+fn named_axis_values_are_never_dropped() {
     let free = |text| parse(text, None).unwrap().free().unwrap();
     let all = free("experiment = 'session'");
     assert!(all.rounds && all.axes.iter().any(|axis| axis == "payload"));

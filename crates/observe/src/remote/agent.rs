@@ -288,7 +288,7 @@ mod tests {
     impl Listener {
         fn start() -> Self {
             let program = std::env::current_exe().unwrap();
-            let args = ["--exact", "remote::agent::tests::listens_and_works", "--ignored", "--nocapture"];
+            let args = ["--exact", "remote::agent::tests::listening_busy_process", "--ignored", "--nocapture"];
             let mut command = Command::new(program);
             let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     #[ignore = "the tests below run it in a process of its own"]
     #[allow(clippy::print_stdout, reason = "it is how it says where it listens")]
-    fn listens_and_works() {
+    fn listening_busy_process() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         println!("\nlistens at {}", listener.local_addr().unwrap().port());
         let gone = Arc::new(AtomicBool::new(false));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_seen_through_an_observer() {
+    fn server_is_observed_through_agent() {
         let (mut observer, server) = (Running::start(), Listener::start());
         let monitor = observer.monitor(TOKEN, &server.endpoint());
         let ServerUse::Seen(seen) = watched(monitor.begin(&server.endpoint())) else { panic!("not seen") };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_take_no_place_of_a_run_and_go_in_time() {
+    fn unauthenticated_connections_take_no_run_slot_and_time_out() {
         let (mut observer, server) = (Running::start(), Listener::start());
         // They send nothing, or a byte from time to time.
         let idle: Vec<TcpStream> =
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn run_beyond_the_last_place_is_told_why() {
+    fn run_over_the_limit_is_rejected_with_reason() {
         let mut observer = Running::start();
         let server = Listener::start();
         let token = || Token::new(TOKEN).unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_said_with_the_reason() {
+    fn unobservable_server_is_reported_with_reason() {
         let (mut observer, server) = (Running::start(), Listener::start());
         let not = |use_: ServerUse| match use_ {
             ServerUse::NotObserved(why) => why,

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_have_the_token_understand_each_other() {
+    fn peers_with_same_token_communicate() {
         let (opened, accepted) = meet("a token of some length\n", " a token of some length");
         let (mut run, mut observer) = (opened.unwrap(), accepted.unwrap());
         for n in 0..3_u64 {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_believes_one_that_has_another_token() {
+    fn peers_with_different_tokens_reject_each_other() {
         let (opened, accepted) = meet("a token of some length", "another one of a length");
         assert_eq!(opened.err().as_deref(), Some("it has another token"));
         assert_eq!(accepted.err().as_deref(), Some("it has another token"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_changed_repeated_or_sent_back_is_refused() {
+    fn modified_replayed_or_reflected_message_is_rejected() {
         let (opened, accepted) = meet("a token of some length", "a token of some length");
         let (mut run, mut observer) = (opened.unwrap(), accepted.unwrap());
         let body = b"5";
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_no_reason_to_reserve_memory_or_to_panic() {
+    fn unauthenticated_peer_cannot_cause_allocation_or_panic() {
         for said in [&[255; 8][..], &[0, 0, 0, 2, b'{', b'}'], b"GET / HTTP/1.1\r\n\r\n", &[0, 0, 0, 9, 1]] {
             let (mut client, server) = ends();
             client.write_all(said).unwrap();

@@ -436,7 +436,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_not_seen_is_not_named(facts in facts()) {
+        fn unobserved_resource_is_not_named(facts in facts()) {
             let Judged { bottleneck, confidence, ground } = judge(&facts);
             let resource = !matches!(bottleneck, Bottleneck::Latency | Bottleneck::Load | Bottleneck::Unknown);
             prop_assert_eq!(ground.is_some(), resource);
@@ -466,7 +466,7 @@ mod tests {
         }
 
         #[test]
-        fn a_client_that_is_full_beside_a_server_that_is_not_is_named_whatever_else_is_seen(facts in facts()) {
+        fn saturated_client_with_unsaturated_server_is_always_named(facts in facts()) {
             let mut facts = facts;
             facts.client.cpu = facts.clients * 0.97;
             facts.client.quota = None;
@@ -476,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn a_load_that_was_served_is_never_blamed_on_a_wait(facts in facts()) {
+        fn served_load_is_not_attributed_to_waits(facts in facts()) {
             let facts = Facts { kept_rate: Some(true), ..facts };
             prop_assert!(!matches!(judge(&facts).bottleneck, Bottleneck::Disk | Bottleneck::Locks | Bottleneck::Network | Bottleneck::Latency));
         }

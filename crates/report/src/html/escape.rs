@@ -31,7 +31,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leaves_its_place(text in "\\PC{0,40}|[<>&\"'a-z/=! \u{0}-\u{1f}]{0,40}") {
+        fn escaped_text_never_becomes_markup(text in "\\PC{0,40}|[<>&\"'a-z/=! \u{0}-\u{1f}]{0,40}") {
             let escaped = Escaped(&text).to_string();
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
             let back = escaped

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused() {
+    fn unmeasurable_options_are_rejected() {
         assert!(refused(&["--requests", "10", "--clients", "11"]).contains("fewer than"));
         assert_eq!(refused(&["--requests", "10", "--clients", "10"]), "");
     }

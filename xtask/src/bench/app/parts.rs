@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_are_told_apart_and_repeats_are_one_figure() {
+    fn reads_and_writes_are_separate_and_aa_controls_are_merged() {
         let csv = "run,operation,client_cpu_us_per_op\na,read,4.0\na,write,9\na,read,6.0\n";
         assert_eq!(parse(csv), Some([5.0, 9.0]));
         assert_eq!(parse("run,operation,client_cpu_us_per_op\na,read,4.0\n"), None);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_and_its_repeat_are_one_figure() {
+    fn cell_and_aa_control_are_merged() {
         let csv = "run,ops_per_second,client_cpu_us_per_op,answers_compared\na,100,4.0,50\na,300,6.0,60\n";
         let report = parse(csv).unwrap();
         assert_eq!((report.reads, report.per_second, report.cpu), (110.0, 200.0, Some(5.0)));

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_peers_own_words_are_understood() {
+    fn output_of_each_peer_is_parsed() {
         let report = read_sysbench("x\n    transactions:    57782  (57640.15 per sec.)\n").unwrap();
         assert_eq!((report.reads, report.per_second), (57_782.0, 57_640.15));
         let said = "number of transactions actually processed: 16/16\ntps = 811.5 (without initial)\n";

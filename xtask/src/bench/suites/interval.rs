@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_the_sign_tests() {
+    fn interval_is_that_of_sign_test() {
         let mut values: Vec<f64> = (1..=11).rev().map(f64::from).collect();
         // Of eleven values the second and the tenth hold the median with 98.8 %; the third and the ninth would with 93.5 %.
         assert_eq!(of_median(&mut values).to_string(), "6.000 (2.000–10.000)");

@@ -15,7 +15,7 @@ fn value(text: &str) -> Fault<Datum> {
 }
 
 #[test]
-fn expressions_are_worth_what_pgbench_says() {
+fn expressions_have_the_values_of_pgbench() {
     use Datum::{Bool, Double, Int, Null};
     for (text, expected) in [
         ("1 + 2 * 3", Int(7)),
@@ -51,7 +51,7 @@ fn expressions_are_worth_what_pgbench_says() {
 }
 
 #[test]
-fn what_is_no_expression_is_refused_in_words() {
+fn invalid_expression_is_rejected_with_reason() {
     for (text, part) in [
         ("", "is incomplete"),
         ("1 +", "is incomplete"),

@@ -55,7 +55,7 @@ fn a_wrong_line_is_named() {
 }
 
 #[test]
-fn generated_codes_are_in_order_and_none_is_there_twice() {
+fn generated_codes_are_sorted_and_distinct() {
     for count in [1, 2, 12, 13, 1_000, 120_000] {
         let towns = generate(7, count);
         assert_eq!(towns.len() as u64, count);
@@ -67,7 +67,7 @@ fn generated_codes_are_in_order_and_none_is_there_twice() {
 }
 
 #[test]
-fn as_many_as_there_may_be_are_generated() {
+fn maximum_number_of_codes_is_generated() {
     let codes: Vec<_> = generate(1, MOST).into_iter().map(|town| town.code).collect();
     assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));
 }
@@ -106,7 +106,7 @@ fn the_first_towns_of_a_seed_never_change() {
 }
 
 #[test]
-fn a_digest_tells_lists_apart() {
+fn digest_distinguishes_lists() {
     let digests: HashSet<u64> = [(1, 100), (2, 100), (1, 101)]
         .map(|(seed, count)| Codes::get(&Source::Generated { seed, count }).unwrap().digest)
         .into();
