@@ -17,7 +17,7 @@ mod program;
 mod residue;
 mod restarts;
 mod sabotage;
-mod said;
+mod server_statistics;
 mod servers;
 mod standstill;
 mod support;
