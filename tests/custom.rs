@@ -326,7 +326,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 "#;
     let path = file(&place, "orders.toml", text);
     let brief = ["--requests", "3", "--rounds", "1"];
-    let told = |target: &str, warned: &[&str], analysed: &[&str]| {
+    let check = |target: &str, warned: &[&str], analysed: &[&str]| {
         let answer = run(&place, &path, &[&brief[..], &[target]].concat());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         for (table, is_told) in warned.iter().map(|t| (t, true)).chain(analysed.iter().map(|t| (t, false))) {
@@ -360,10 +360,10 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
             format!("CREATE TABLE {table} (id bigint PRIMARY KEY, total bigint){tail}; INSERT INTO {table} {rows};")
         });
         let Some(_) = sql(&server, "", &made.concat()) else { continue };
-        told(server.url(), &["orders", "parts"], &[]);
+        check(server.url(), &["orders", "parts"], &[]);
         let analyse = if postgres { "ANALYZE parts" } else { "ANALYZE TABLE parts" };
         sql(&server, "", analyse);
-        told(server.url(), &["orders"], &["parts"]);
+        check(server.url(), &["orders"], &["parts"]);
     }
 }
 

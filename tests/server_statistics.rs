@@ -159,7 +159,12 @@ fn the_growth_of_the_log_on_sqlite_alone() {
 
 #[test]
 fn write_volume_is_the_growth_of_the_log_on_sqlite() {
-    let alone = ["--exact", "server_statistics::the_growth_of_the_log_on_sqlite_alone", "--ignored", "--test-threads=1"];
+    let alone = [
+        "--exact",
+        "server_statistics::the_growth_of_the_log_on_sqlite_alone",
+        "--ignored",
+        "--test-threads=1",
+    ];
     let output = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
     let answer = Answer::of(&output);
     assert!(answer.code == Some(0) && answer.out.contains("1 passed"), "{answer:?}");

@@ -340,7 +340,7 @@ impl<'a> Worker<'a> {
         let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut last = (ended, self.outcome.completed);
+        let mut reported = (ended, self.outcome.completed);
         self.outcome.timeline.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
         while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
@@ -362,7 +362,7 @@ impl<'a> Worker<'a> {
             self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
             self.outcome.completed += pipeline;
             self.outcome.timeline.note(ended, self.outcome.completed);
-            self.report_progress(ended, &mut last);
+            self.report_progress(ended, &mut reported);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
             }

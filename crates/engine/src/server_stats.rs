@@ -112,7 +112,7 @@ impl ServerStats {
                         Ok(waits) if waits.samples > 0 => self.waits = Some(waits),
                         Ok(_) => {
                             self.reported.not_sampled =
-                                Some("the trial was too short for a sample".to_owned())
+                                Some("the trial was too short for a sample".to_owned());
                         }
                         Err(error) => self.reported.not_sampled = Some(clause(&error)),
                     }

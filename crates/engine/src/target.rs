@@ -86,15 +86,15 @@ impl Target {
 
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
         demand.settings.iter().find_map(|needed| {
-            let said = self.facts.settings.iter().find(|setting| setting.name == needed.name);
-            if said.is_some_and(|said| said.value == needed.value) {
+            let reported = self.facts.settings.iter().find(|setting| setting.name == needed.name);
+            if reported.is_some_and(|reported| reported.value == needed.value) {
                 return None;
             }
-            let said = said.map_or_else(
+            let reported = reported.map_or_else(
                 || format!("does not report {}", needed.name),
-                |said| format!("reports {} '{}'", needed.name, said.value),
+                |reported| format!("reports {} '{}'", needed.name, reported.value),
             );
-            Some(format!("{} {said}; {}", self.facts.engine, needed.remedy))
+            Some(format!("{} {reported}; {}", self.facts.engine, needed.remedy))
         })
     }
 

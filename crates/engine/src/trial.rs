@@ -123,7 +123,7 @@ impl Trial<'_> {
         // Several clients with an embedded database use all processors. A single one uses one at a time.
         let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         // Before any client connects, so that the probe can tell their sessions from others.
-        let mut stats = self.observer.map(|_| {
+        let mut server_stats = self.observer.map(|_| {
             let kept = policy.connections == Connections::Kept;
             let clients = stats_probe::Clients { count: clients as u64, kept };
             ServerStats::open(self.driver, self.options, clients)
@@ -157,12 +157,12 @@ impl Trial<'_> {
             cancel: self.cancel,
             progress: self.progress,
         };
-        let ran = self.run_clients(&shared, state, stats.as_mut());
+        let ran = self.run_clients(&shared, state, server_stats.as_mut());
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut ended = ran?;
         closed?;
-        if let (Some(stats), Some(observed)) = (stats, &mut ended.observed) {
-            stats.finish(observed);
+        if let (Some(server_stats), Some(observed)) = (server_stats, &mut ended.observed) {
+            server_stats.finish(observed);
         }
         Ok(Executed { ended, schedule: shared.schedule })
     }
@@ -327,7 +327,7 @@ impl Trial<'_> {
         &self,
         shared: &Shared<'_>,
         state: &DatasetState,
-        stats: Option<&mut ServerStats>,
+        server_stats: Option<&mut ServerStats>,
     ) -> Result<Ended> {
         let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
         let reading = |wanted: bool| {
@@ -362,19 +362,19 @@ impl Trial<'_> {
                     .err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let mut stats = stats.filter(|_| !abandon);
-            if let Some(stats) = &mut stats {
-                stats.gate();
+            let mut server_stats = server_stats.filter(|_| !abandon);
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.gate();
             }
-            let port = stats.as_ref().and_then(|stats| stats.port());
+            let port = server_stats.as_ref().and_then(|server_stats| server_stats.port());
             // Clients wait at the gate; a panic of the observer must not block them.
             let begin = |observer: &dyn Observer| {
                 catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port)))
                     .ok()
             };
             let guard = self.observer.filter(|_| !abandon).and_then(begin);
-            if let Some(stats) = &mut stats {
-                stats.start_sampling();
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.start_sampling();
             }
             let before = monitor.as_ref().map_or(Duration::ZERO, Monitor::so_far);
             let cpu = process_cpu();
@@ -387,12 +387,12 @@ impl Trial<'_> {
             let cpu = process_cpu().saturating_sub(cpu);
             let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
             let stood_still = stood_still_in_all.saturating_sub(before);
-            if let Some(stats) = &mut stats {
-                stats.stop_sampling();
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.stop_sampling();
             }
             let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
-            if let Some(stats) = &mut stats {
-                stats.end();
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.end();
             }
             let connections = if reads_idle { idle.len() } else { clients };
             let memory = memory.filter(|_| !abandon).map_or(Ok(Vec::new()), |memory| memory.end(connections));

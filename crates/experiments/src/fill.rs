@@ -119,8 +119,10 @@ pub(crate) fn fill(
             if rows == whole.rows { &whole.prepared } else { rest.as_ref().unwrap_or(&whole.prepared) };
         session.execute(insert, &values, &mut reply)?;
         if reply.affected() != rows {
-            let said = reply.affected();
-            return Err(Error::mismatch(format!("the server acknowledged {said} of {rows} inserted rows")));
+            let acknowledged = reply.affected();
+            return Err(Error::mismatch(format!(
+                "the server acknowledged {acknowledged} of {rows} inserted rows"
+            )));
         }
         done += rows;
         if let Some((_, commit)) = &transaction

@@ -25,7 +25,7 @@ pub(crate) struct Seen {
     /// How often the client waited for the server.
     pub(crate) waits: u64,
     /// The first bytes that the client sent on its first connection.
-    pub(crate) said: Vec<u8>,
+    pub(crate) first_bytes: Vec<u8>,
     /// Whether the server sent last.
     server_spoke: bool,
 }
@@ -157,9 +157,9 @@ fn note(seen: &Mutex<Seen>, by_client: bool, first: bool, bytes: &[u8]) {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if by_client {
         seen.sent += bytes.len() as u64;
-        let room = KEPT.saturating_sub(seen.said.len());
+        let room = KEPT.saturating_sub(seen.first_bytes.len());
         if first {
-            seen.said.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            seen.first_bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
     } else {
         seen.received += bytes.len() as u64;
@@ -199,7 +199,7 @@ mod tests {
         }
         let seen = relay.seen();
         assert_eq!((seen.connections, seen.sent, seen.received, seen.waits), (1, 12, 22, 4));
-        assert_eq!(seen.said, b"pingpingping");
+        assert_eq!(seen.first_bytes, b"pingpingping");
         echo.join().unwrap();
         drop(relay);
     }

@@ -393,11 +393,11 @@ fn not_started(error: &TestbedError) -> Error {
         TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
         TestbedError::Io { .. } | TestbedError::Supervisor { .. } => ErrorKind::Environment,
     };
-    told(kind, &error.to_string())
+    start_error(kind, &error.to_string())
 }
 
 /// An error from the testbed's text: the first line is the message, the others are a log.
-pub(crate) fn told(kind: ErrorKind, text: &str) -> Error {
+pub(crate) fn start_error(kind: ErrorKind, text: &str) -> Error {
     let mut lines = text.lines();
     Error::new(kind, lines.next().unwrap_or_default()).log(lines)
 }

@@ -58,7 +58,7 @@ impl Entry {
     }
 
     /// The time when it began, or when its file was last modified: seconds since 1970-01-01 UTC.
-    fn moment(&self) -> u64 {
+    fn timestamp(&self) -> u64 {
         match self {
             Self::Run(summary) => summary.header.began,
             Self::Unreadable { changed, .. } => *changed,
@@ -85,7 +85,7 @@ impl Store {
             .filter(|path| path.file.exists())
             .map(look_at)
             .collect();
-        found.sort_by(|a, b| (b.moment(), &b.path().name).cmp(&(a.moment(), &a.path().name)));
+        found.sort_by(|a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
         Ok(found)
     }
 }

@@ -64,10 +64,10 @@ pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error
         Io::PermissionDenied => ErrorKind::NotPermitted,
         _ => ErrorKind::Environment,
     };
-    let told = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
+    let failure = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
     match error.kind() {
-        Io::StorageFull | Io::QuotaExceeded => told.hint("free disk space, or store runs elsewhere"),
-        Io::PermissionDenied => told.hint("check its owner, or store runs elsewhere"),
-        _ => told,
+        Io::StorageFull | Io::QuotaExceeded => failure.hint("free disk space, or store runs elsewhere"),
+        Io::PermissionDenied => failure.hint("check its owner, or store runs elsewhere"),
+        _ => failure,
     }
 }

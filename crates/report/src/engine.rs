@@ -19,7 +19,7 @@ const WORTH: f64 = 0.1;
 
 /// The server's counters over the rounds, if every round reports them.
 pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
-    let told = |what: &Counter| {
+    let result = |what: &Counter| {
         let (mut total, mut operations, mut first) = (0, 0, None);
         for measurement in measured.values() {
             let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
@@ -32,7 +32,7 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResu
         let (from, scope) = (first.from.clone(), first.scope);
         Some(CounterResult { what: *what, total, per_operation, from, scope })
     };
-    Counter::ALL.iter().filter_map(told).collect()
+    Counter::ALL.iter().filter_map(result).collect()
 }
 
 /// The wait states of the clients' sessions, as shares of all samples.
@@ -87,12 +87,12 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
         }
     }
     // A legend is shown once.
-    let mut said: Vec<String> = Vec::new();
+    let mut legends: Vec<String> = Vec::new();
     for Titled { legend, .. } in &mut all {
-        if said.contains(legend) {
+        if legends.contains(legend) {
             legend.clear();
         } else {
-            said.push(legend.clone());
+            legends.push(legend.clone());
         }
     }
     all

@@ -89,22 +89,22 @@ fn rounded_up(number: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn said(writes: u64, records: u64, counted: u64, read_back: u64) -> String {
+    fn clause(writes: u64, records: u64, counted: u64, read_back: u64) -> String {
         super::writes(&Verification { answers: 0, writes, records, counted, read_back })
     }
 
     #[test]
     fn server_count_is_claimed_only_if_counted() {
-        for text in [said(9, 9, 0, 9), said(9, 5, 0, 5), said(9, 9, 0, 4), said(9, 9, 0, 0)] {
+        for text in [clause(9, 9, 0, 9), clause(9, 5, 0, 5), clause(9, 9, 0, 4), clause(9, 9, 0, 0)] {
             assert!(!text.contains("counted"), "{text}");
         }
         assert_eq!(
-            said(9, 9, 9, 9),
+            clause(9, 9, 9, 9),
             "9 writes, the record of each read back and compared byte for byte, all counted on the server"
         );
-        assert_eq!(said(9, 9, 9, 0), "9 writes counted on the server, not read back");
+        assert_eq!(clause(9, 9, 9, 0), "9 writes counted on the server, not read back");
         assert_eq!(
-            said(9, 9, 4, 0),
+            clause(9, 9, 4, 0),
             "9 writes acknowledged by the server, 4 of them counted on the server, not read back"
         );
     }

@@ -166,11 +166,11 @@ fn durability(promises: &[Promise], labels: &Labels) -> String {
     if promises.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = promises
+    let differences: Vec<String> = promises
         .iter()
         .map(|one| format!("on {} {}", labels.targets_of(&one.targets), promise(one.class)))
         .collect();
-    format!(". Durability differs: {}", told.join("; "))
+    format!(". Durability differs: {}", differences.join("; "))
 }
 
 fn among(class: Option<DurabilityClass>) -> String {
@@ -428,7 +428,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             format!("{name} of {}{}: {}.", operations(scope), place(scope), values.join(", "))
         }
         F::Published { claim, here, reproduced, otherwise, ratio } => {
-            let told: Vec<String> = here
+            let results: Vec<String> = here
                 .iter()
                 .map(|one| {
                     let amount =
@@ -458,7 +458,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 };
                 format!(". {otherwise}.{work}")
             };
-            format!("published: {claim}. Here: {}{rest}", list(&told))
+            format!("published: {claim}. Here: {}{rest}", list(&results))
         }
         F::NoResults => "no cell has results.".to_owned(),
         F::NotAnalysed { next } => format!(

@@ -72,8 +72,8 @@ fn tier_that_used_most_of_server_cpu_is_named() {
         (full, [(application, Some(90)), (database, None)]),
         (Pattern::ClientFull, [(application, Some(28)), (database, Some(2))]),
     ] {
-        let told = behind(pattern, &tiers).unwrap();
-        assert!(told.starts_with("application 0.") && !told.contains("is the bottleneck"), "{told}");
+        let clause = behind(pattern, &tiers).unwrap();
+        assert!(clause.starts_with("application 0.") && !clause.contains("is the bottleneck"), "{clause}");
     }
     assert_eq!(behind(full, &[]), None);
 }

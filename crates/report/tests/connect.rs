@@ -82,15 +82,15 @@ fn as_published(at: At<'_>) -> f64 {
 #[test]
 fn the_first_finding_says_what_a_new_connection_costs() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(told[0].starts_with("Connection per-request costs 917 µs per read"), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(sentences[0].starts_with("Connection per-request costs 917 µs per read"), "{sentences:?}");
     assert!(
-        told[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
-        "{told:?}"
+        sentences[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
+        "{sentences:?}"
     );
     let Finding::Cost { cost_us, factor, .. } = &summary.statements(Section::Verdict).next().unwrap().finding
     else {
-        panic!("{told:?}")
+        panic!("{sentences:?}")
     };
     // 1 ms minus a twelfth.
     let (low, high) = (cost_us.low.unwrap(), cost_us.high.unwrap());
@@ -103,36 +103,39 @@ fn a_cost_that_was_not_called_is_no_cost() {
     fn same(_: At<'_>) -> f64 {
         5_000.0
     }
-    let told = analyse(&run(same), Some(&INFO));
-    let told = told.sentences(Section::Verdict);
-    assert!(!told.iter().any(|sentence| sentence.contains("costs")), "{told:?}");
-    assert!(told.iter().any(|sentence| sentence.contains("differ by less than")), "{told:?}");
+    let sentences = analyse(&run(same), Some(&INFO));
+    let sentences = sentences.sentences(Section::Verdict);
+    assert!(!sentences.iter().any(|sentence| sentence.contains("costs")), "{sentences:?}");
+    assert!(sentences.iter().any(|sentence| sentence.contains("differ by less than")), "{sentences:?}");
 }
 
 #[test]
 fn different_published_factor_is_reported_with_matching_application() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
-    let told = *summary.sentences(Section::Verdict).last().unwrap();
+    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
     assert!(
-        told.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
-        "{told}"
+        sentences.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
+        "{sentences}"
     );
-    assert!(told.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."), "{told}");
+    assert!(
+        sentences.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."),
+        "{sentences}"
+    );
     // 83 µs and 1 ms: with 935 µs more each, the ratio is 1.9; with 353 µs, 3.1. On PostgreSQL, only negative work
     // would give 3.1.
     assert!(
-        told.ends_with(
+        sentences.ends_with(
             "It would be 3.1 to 1.9 times with this much other work per request: 353 µs to 935 µs on SQLite."
         ),
-        "{told}"
+        "{sentences}"
     );
 }
 
 #[test]
 fn the_published_factor_is_recognised() {
     let summary = analyse(&run(as_published), Some(&INFO));
-    let told = *summary.sentences(Section::Verdict).last().unwrap();
-    assert!(told.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{told}");
+    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
+    assert!(sentences.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{sentences}");
 }
 
 #[test]

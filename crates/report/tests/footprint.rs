@@ -13,19 +13,20 @@ use kurabe_report::{analyse, csv, html, markdown};
 #[test]
 fn connection_cost_is_slope_without_fixed_cost() {
     let summary = analyse(&run(), Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(told[0].starts_with("Memory per connection of reads: 1 MB ("), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(sentences[0].starts_with("Memory per connection of reads: 1 MB ("), "{sentences:?}");
     assert!(
-        told[0].contains(") with state idle, 2.01 MB (") && told[0].ends_with(") with state active."),
-        "{told:?}"
+        sentences[0].contains(") with state idle, 2.01 MB (")
+            && sentences[0].ends_with(") with state active."),
+        "{sentences:?}"
     );
-    assert_eq!(told[1], "Processes per connection of reads: 1 with state idle, 1 with state active.");
+    assert_eq!(sentences[1], "Processes per connection of reads: 1 with state idle, 1 with state active.");
     assert!(
-        told[2]
+        sentences[2]
             .starts_with("Memory per connection of reads with state idle is lower by a factor of 2.0 than"),
-        "{told:?}"
+        "{sentences:?}"
     );
-    assert_eq!(told.len(), 3, "throughput answers nothing here: {told:?}");
+    assert_eq!(sentences.len(), 3, "throughput answers nothing here: {sentences:?}");
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
         measured.metrics.clear();
     }
     let summary = analyse(&plain, Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(!told.iter().any(|sentence| sentence.contains("emory")), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(!sentences.iter().any(|sentence| sentence.contains("emory")), "{sentences:?}");
     assert!(!html::render(&summary, &html::Options::default()).contains("Memory by"));
 }

@@ -18,7 +18,7 @@ fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
 }
 
-fn told(summary: &Summary) -> Vec<&str> {
+fn sentences(summary: &Summary) -> Vec<&str> {
     summary.sentences(Section::Verdict)
 }
 
@@ -39,7 +39,7 @@ fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) 
 fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_called() {
     let summary = summary(&Scenario::default().run());
     assert_eq!(
-        told(&summary),
+        sentences(&summary),
         [
             "Writes and reads with layout blob are 4 to 84 % faster than with layout rows from 10 kB on (compress none).",
             "Writes and reads with layout rows and with layout blob differ by less than 5 % at 1 kB (compress none).",
@@ -54,7 +54,10 @@ fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_call
 fn faster_of_two_targets_is_reported() {
     let run = Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
     let summary = summary(&run);
-    assert_eq!(told(&summary), ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]);
+    assert_eq!(
+        sentences(&summary),
+        ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]
+    );
     let verdict = &summary.verdicts[0];
     let pair = &verdict.pair;
     assert_eq!((pair.a.as_str(), pair.b.as_str(), pair.axis.as_str()), ("sqlite", "postgres", "target"));
@@ -65,7 +68,7 @@ fn faster_of_two_targets_is_reported() {
 fn ranking_of_writes_states_durability() {
     let run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     let writes = all.iter().find(|sentence| sentence.starts_with("Writes on memcached")).unwrap();
     assert!(
         writes.ends_with(
@@ -85,7 +88,7 @@ fn unknown_durability_equals_no_other() {
     run.header.targets[2].facts.durability = None;
     let summary = summary(&run);
     assert_eq!(summary.targets[0].durability_promise, "what an acknowledged write survives is unknown");
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(
         all[0].ends_with(
             "Durability differs: on memcached and SQLite what an acknowledged write survives is unknown; on PostgreSQL \
@@ -105,7 +108,7 @@ fn writes_are_ranked_within_each_class_too() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = Some(DurabilityClass::Synced);
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(all[0].starts_with("Writes are fastest on memcached at 1 kB"), "{}", all[0]);
     assert!(all[0].contains("Durability differs: on memcached"), "{}", all[0]);
     assert!(
@@ -133,7 +136,7 @@ fn unbeaten_target_is_not_necessarily_fastest() {
     let results: Vec<VerdictResult> = summary.verdicts.iter().map(|verdict| verdict.result).collect();
     assert_eq!(results[2], VerdictResult::Better, "{results:?}");
     assert!(results[..2].contains(&VerdictResult::Inconclusive), "{results:?}");
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(all[0].starts_with("No target is fastest for reads at 1 kB"), "{all:?}");
     assert!(!all.iter().any(|sentence| sentence.contains("fastest on")), "{all:?}");
 }
@@ -141,7 +144,7 @@ fn unbeaten_target_is_not_necessarily_fastest() {
 #[test]
 fn targets_that_are_equal_share_the_lead() {
     let summary = unordered(|at| if at.target == "c" { 1_000.0 } else { 10_000.0 });
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert_eq!(all[0], "Reads on a and b are faster than on c at 1 kB.");
 }
 
@@ -157,7 +160,7 @@ fn equal_cells_are_inconclusive_or_within_margin() {
         let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise, ..small() }.run();
         let summary = summary(&run);
         assert_eq!(verdict(&summary, "read", "target", 1_000).result, result);
-        let all = told(&summary);
+        let all = sentences(&summary);
         assert!(all.iter().any(|sentence| sentence.contains(text)), "{all:?}");
     }
 }
@@ -183,7 +186,7 @@ fn equal_cells_are_rarely_called_faster_in_fifty_comparisons() {
 #[test]
 fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     let summary = summary(&open_loop());
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(
         all.iter().any(|sentence| sentence.starts_with("By response p99, reads on SQLite are")),
         "{all:?}"
@@ -213,7 +216,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
         let slow = if rates[trial.cell] == 5_000 { 38 } else { 1 };
         (0..500).for_each(|_| open.response.record(slow * 1_000_000));
     }
-    let first = told(&summary(&run))[0].to_owned();
+    let first = sentences(&summary(&run))[0].to_owned();
     let bent = "Response p99 of reads on SQLite (layout blob, compress none) is 1 ms at 1,000/s and 38 ms at 5,000/s; it is \
                 at least twice the first from 5,000/s on.";
     assert_eq!(first, bent);
@@ -223,7 +226,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
         (0..9_000).for_each(|_| lag.record(if rates[trial.cell] == 5_000 { 22_000_000 } else { 50_000 }));
     }
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(all[0].ends_with("is 1 ms at 1,000/s."), "{all:?}");
     let late =
         |s: &&&str| s.contains("on SQLite at 5,000/s") && s.contains("invalid: the load generator was 22");
@@ -248,7 +251,7 @@ fn failed_cell_has_no_results_and_no_comparisons() {
     assert_eq!(cell.reason.as_deref(), Some("record 7 is another's (in 1 of 7 rounds)"));
     let verdict = verdict(&summary, "read", "target", 1_000);
     assert_eq!((verdict.result, verdict.ratio), (VerdictResult::NotComparable, None));
-    let all = told(&summary);
+    let all = sentences(&summary);
     let why = "Reads on SQLite and on PostgreSQL are not compared at 1 kB: SQLite failed: record 7 is another's (in 1 of 7 \
                rounds).";
     assert!(all.contains(&why), "{all:?}");
@@ -267,7 +270,10 @@ fn one_round_decides_nothing() {
     let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
     assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Inconclusive));
     assert_eq!(summary.noise_floor, None);
-    assert_eq!(told(&summary), ["One round has no interval, so no verdict is possible; use more rounds."]);
+    assert_eq!(
+        sentences(&summary),
+        ["One round has no interval, so no verdict is possible; use more rounds."]
+    );
     assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
 }
 
@@ -288,7 +294,7 @@ fn run_without_trials_has_no_findings() {
     run.trials.clear();
     run.end = None;
     let summary = summary(&run);
-    assert_eq!(told(&summary), ["No cell has results."]);
+    assert_eq!(sentences(&summary), ["No cell has results."]);
     assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 
@@ -299,7 +305,7 @@ fn run_of_unknown_experiment_is_reported() {
     let unknown = analyse(&run, None);
     assert_eq!(unknown.cells.len(), known.cells.len());
     assert_eq!(unknown.comparisons, known.comparisons);
-    assert!(told(&unknown)[0].contains("layout blob"), "{:?}", told(&unknown));
+    assert!(sentences(&unknown)[0].contains("layout blob"), "{:?}", sentences(&unknown));
 }
 
 #[test]
@@ -364,7 +370,7 @@ fn running_run_shows_results_without_verdicts() {
                 && summary.comparisons == 0
         );
         assert_eq!(
-            told(&summary),
+            sentences(&summary),
             ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' continues the \
               run."]
         );

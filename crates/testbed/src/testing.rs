@@ -94,7 +94,7 @@ fn build() -> Result<PathBuf, String> {
     }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Cargo's variables for a test would make build scripts run again, with everything that depends on them.
-    let told = [
+    let variables = [
         "CARGO_PKG_",
         "CARGO_BIN_",
         "CARGO_MANIFEST_",
@@ -103,7 +103,7 @@ fn build() -> Result<PathBuf, String> {
         "OUT_DIR",
     ];
     for (name, _) in std::env::vars_os() {
-        if told.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+        if variables.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             cargo.env_remove(name);
         }
     }

@@ -289,9 +289,9 @@ impl Transaction for CacheClient {
                 Ok(())
             }
             Request::Write { version } if self.reply.affected() != 1 => {
-                let (record, said) = (self.record, self.reply.affected());
+                let (record, acknowledged) = (self.record, self.reply.affected());
                 Err(Error::mismatch(format!(
-                    "the server acknowledged {said} rows for version {version} of record {record}, expected 1"
+                    "the server acknowledged {acknowledged} rows for version {version} of record {record}, expected 1"
                 )))
             }
             Request::Write { .. } => Ok(()),

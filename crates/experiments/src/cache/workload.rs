@@ -249,8 +249,10 @@ impl Prepare for CacheWorkload {
             if reply.affected() == 1 {
                 return Ok(());
             }
-            let said = reply.affected();
-            Err(Error::mismatch(format!("the server acknowledged {said} rows for one inserted record")))
+            let acknowledged = reply.affected();
+            Err(Error::mismatch(format!(
+                "the server acknowledged {acknowledged} rows for one inserted record"
+            )))
         })?;
         session.release(insert)?;
         namespace.analyse(&store.stored)?;

@@ -237,7 +237,7 @@ fn kind(value: Datum) -> &'static str {
         Datum::Bool(_) => "a truth value",
         Datum::Int(_) => "a whole number",
         Datum::Double(_) => "a number",
-        Datum::Time(_) => "a moment",
+        Datum::Time(_) => "a timestamp",
         Datum::Text => "a text",
     }
 }

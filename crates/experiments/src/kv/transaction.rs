@@ -74,9 +74,9 @@ impl Transaction for Write {
     #[inline]
     fn check(&mut self) -> Result<()> {
         if self.reply.affected() != 1 {
-            let (key, said) = (self.key, self.reply.affected());
+            let (key, acknowledged) = (self.key, self.reply.affected());
             return Err(Error::mismatch(format!(
-                "the server acknowledged {said} rows for added record {key}, expected 1"
+                "the server acknowledged {acknowledged} rows for added record {key}, expected 1"
             )));
         }
         self.written += 1;

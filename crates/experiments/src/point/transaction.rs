@@ -125,9 +125,9 @@ pub(super) fn one_changed(key: u64, reply: &Reply) -> Result<()> {
     if reply.affected() == 1 {
         return Ok(());
     }
-    let said = reply.affected();
+    let acknowledged = reply.affected();
     Err(Error::mismatch(format!(
-        "the server acknowledged {said} rows for the change of row {key}, expected 1"
+        "the server acknowledged {acknowledged} rows for the change of row {key}, expected 1"
     )))
 }
 

@@ -97,14 +97,18 @@ impl Request {
     }
 
     fn acknowledged(&self, step: usize) -> Result<()> {
-        let said = self.steps[step].reply.affected();
-        if said == 1 {
+        let acknowledged = self.steps[step].reply.affected();
+        if acknowledged == 1 {
             return Ok(());
         }
         let Draw { line, user, .. } = self.draw;
         Err(Error::mismatch(match step {
-            1 => format!("the server acknowledged {said} rows for line {line} of the log, expected 1"),
-            _ => format!("the server acknowledged {said} rows for the change of user {user}, expected 1"),
+            1 => {
+                format!("the server acknowledged {acknowledged} rows for line {line} of the log, expected 1")
+            }
+            _ => format!(
+                "the server acknowledged {acknowledged} rows for the change of user {user}, expected 1"
+            ),
         }))
     }
 }

@@ -235,7 +235,7 @@ fn serve(
     signals::wait_for("requests in progress");
     let outcome = listening.serve(stop)?;
     signals::wait_for(format!("writes to be verified on {}", target.name));
-    output.note(&said(&outcome));
+    output.note(&summary(&outcome));
     let checked = if asked.options.part.of > 1 {
         output.note("not verified on the server: with several applications, each knows only its own writes");
         Ok(())
@@ -336,7 +336,7 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_cor
 }
 
 /// A summary in one line.
-fn said(outcome: &Outcome) -> String {
+fn summary(outcome: &Outcome) -> String {
     let mut text = format!("{} requests answered", units::count(outcome.answered));
     for (n, what) in [
         (outcome.failed, "failed"),

@@ -31,19 +31,19 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let (mut text, fits) = examine(target, clients);
                     if matches.get_flag("wire") {
-                        for (name, told) in wire::lines(reached, &target.facts.transport)
+                        for (name, value) in wire::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                         {
-                            let _ = writeln!(text, "  {name:<14} {told}");
+                            let _ = writeln!(text, "  {name:<14} {value}");
                         }
                     }
                     for (server, remote) in &opened.observers {
                         let Endpoint::Tcp { host, port } = server else { continue };
-                        let told = match remote.try_out(host, *port) {
+                        let value = match remote.try_out(host, *port) {
                             Ok(()) => format!("by kurabe observe at {}", remote.address()),
                             Err(why) => format!("no: {why}"),
                         };
-                        let _ = writeln!(text, "  {:<15} {told}", "observed");
+                        let _ = writeln!(text, "  {:<15} {value}", "observed");
                     }
                     output.result(&text)?;
                     if !fits {

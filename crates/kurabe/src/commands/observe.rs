@@ -41,9 +41,9 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             // A run sends the same request for each trial.
             let mut known = HashSet::new();
             for asked in asked {
-                let said = said(&asked);
-                if known.insert(said.clone()) {
-                    output.note(&said);
+                let message = message(&asked);
+                if known.insert(message.clone()) {
+                    output.note(&message);
                 }
             }
         });
@@ -58,7 +58,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT)))
 }
 
-fn said(asked: &AgentEvent) -> String {
+fn message(asked: &AgentEvent) -> String {
     match asked {
         AgentEvent::Watched(from, port) => format!("{} observes the server at port {port}", from.ip()),
         AgentEvent::Refused(from, why) => format!("request of {} refused: {why}", from.ip()),

@@ -84,7 +84,7 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
     if !view.anonymise {
         return;
     }
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for target in runs.iter().flat_map(|run| view.restricted(run)) {
         let Some(clause) = &target.publishing else { continue };
         let text = format!(
@@ -92,9 +92,9 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
              report without them",
             target.name, clause.says, clause.name, clause.source, target.name
         );
-        if !told.contains(&text) {
+        if !printed.contains(&text) {
             output.warning(&text);
-            told.push(text);
+            printed.push(text);
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     while !stop.load(Ordering::SeqCst) {
         if let Some(why) = server.died() {
             let text = format!("the server exited: {why}");
-            return Err(targets::told(ErrorKind::ConnectionLost, &text).into());
+            return Err(targets::start_error(ErrorKind::ConnectionLost, &text).into());
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -31,8 +31,8 @@ pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
     for (index, target) in opened.targets.iter().enumerate() {
         let cells = plan.available().filter(|(record, _)| record.target == index);
         let largest = cells.map(|(_, cell)| cell.demand.loaded_bytes).max().unwrap_or(0);
-        let told = kurabe_drivers::caution::cautions(&target.facts, largest);
-        all.extend(told.into_iter().map(|warning| format!("{}: {warning}", target.name)));
+        let warnings = kurabe_drivers::caution::cautions(&target.facts, largest);
+        all.extend(warnings.into_iter().map(|warning| format!("{}: {warning}", target.name)));
     }
     // Throwaway servers and files keep their data in the folder of temporary files.
     let writes = plan.operations.iter().any(|operation| operation.writes);

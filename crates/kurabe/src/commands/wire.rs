@@ -45,11 +45,14 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     session.release(prepared)?;
     session.close()?;
     let mut lines = vec![
-        ("connecting", told(&before, &connected)),
-        ("first request", format!("{} (the smallest request of the protocol)", told(&connected, &answered))),
+        ("connecting", traffic(&before, &connected)),
+        (
+            "first request",
+            format!("{} (the smallest request of the protocol)", traffic(&connected, &answered)),
+        ),
     ];
     // Statements of the first connection.
-    if let Some(statements) = driver.statements.map(|read| read(&before.said)) {
+    if let Some(statements) = driver.statements.map(|read| read(&before.first_bytes)) {
         lines.push((
             "its statements",
             statements.map_or_else(
@@ -63,7 +66,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     Ok(lines)
 }
 
-fn told(before: &Seen, after: &Seen) -> String {
+fn traffic(before: &Seen, after: &Seen) -> String {
     let [connections, waits, sent, received] = [
         after.connections - before.connections,
         after.waits - before.waits,

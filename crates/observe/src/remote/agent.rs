@@ -288,7 +288,8 @@ mod tests {
     impl Listener {
         fn start() -> Self {
             let program = std::env::current_exe().unwrap();
-            let args = ["--exact", "remote::agent::tests::listening_busy_process", "--ignored", "--nocapture"];
+            let args =
+                ["--exact", "remote::agent::tests::listening_busy_process", "--ignored", "--nocapture"];
             let mut command = Command::new(program);
             let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);

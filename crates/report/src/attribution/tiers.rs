@@ -32,7 +32,7 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
     if facts.tiers.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = facts
+    let tiers: Vec<String> = facts
         .tiers
         .iter()
         .map(|(name, cpu)| match cpu {
@@ -42,7 +42,7 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
         .collect();
     let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
     let full = full.map_or_else(String::new, |tier| format!("; the {tier} is the bottleneck"));
-    format!("; behind the client, {}{full}", list(&told))
+    format!("; behind the client, {}{full}", list(&tiers))
 }
 
 /// The tier with most of the server side's CPU, if there is one and all were observed.

@@ -511,7 +511,7 @@ pub fn bottlenecks() -> Run {
             _ => Pattern::ClientFull,
         };
         let mut seen = observed(pattern, measured);
-        (seen.engine, seen.waits) = told(target, trial.operation == "write", measured.completed);
+        (seen.engine, seen.waits) = server_statistics(target, trial.operation == "write", measured.completed);
         measured.observed = Some(Box::new(seen));
     }
     run
@@ -519,7 +519,11 @@ pub fn bottlenecks() -> Run {
 
 /// The server statistics of [`bottlenecks`]: SQLite reports bytes written, PostgreSQL most counters, memcached hardly
 /// any.
-fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Option<EngineWaits>) {
+fn server_statistics(
+    target: usize,
+    writes: bool,
+    completed: u64,
+) -> (Option<EngineUse>, Option<EngineWaits>) {
     let of = |what, value, from: &str, scope| EngineCount::new(what, value, from, scope);
     let mut engine = EngineUse::default();
     match target {

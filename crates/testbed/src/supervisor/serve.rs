@@ -224,8 +224,8 @@ impl Supervisor {
     }
 
     /// Waits for a short time, or until the process ends; fails if the tool has ended or the time limit is reached.
-    fn pause(&self, pid: u32, deadline: Instant, why: &str, moment: Duration) -> Result<(), TestbedError> {
-        let until = Instant::now() + moment;
+    fn pause(&self, pid: u32, deadline: Instant, why: &str, duration: Duration) -> Result<(), TestbedError> {
+        let until = Instant::now() + duration;
         loop {
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Hangup) | Err(RecvTimeoutError::Disconnected) => {
