@@ -1,4 +1,4 @@
-//! A server on another host, watched by `kurabe observe` there: two networks of their own stand for two hosts.
+//! A server on another host, observed by `kurabe observe` there: two network namespaces stand for two hosts.
 
 use crate::servers::common::{skip, tell};
 use crate::support::{Answer, Place, eventually, piped, signal};
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-/// Addresses that are for benchmarks, and nobody's (RFC 2544).
+/// Addresses for benchmarks, which belong to nobody (RFC 2544).
 const NEAR: &str = "198.18.77.1/30";
 const SERVER: &str = "redis://198.18.77.2:7001";
 const OBSERVER: &str = "198.18.77.2:7118";
 
-/// What the other host does: it gets its end of the cable, then runs a server and an observer.
+/// The other host: it gets its end of the virtual cable, then runs a server and an agent.
 const FAR: &str = "read go && ip link set dev lo up && ip addr add 198.18.77.2/30 dev far && ip link set dev far up || exit 9
 redis-server --bind 198.18.77.2 --port 7001 --protected-mode no --save '' --appendonly no >/dev/null & echo $!
 exec \"$0\" observe --listen 198.18.77.2:7118";
@@ -32,7 +32,7 @@ impl Host {
         place.configure(&mut command);
         command.env("KURABE_OBSERVE_TOKEN", TOKEN).stdin(Stdio::piped());
         let mut observer = piped(&mut command);
-        // The cable can be plugged in once that process has its own network.
+        // The cable can be connected once that process has its own network namespace.
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let theirs = format!("/proc/{}/ns/net", observer.id());
         let apart = || std::fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
@@ -82,7 +82,7 @@ fn ip(args: &[&str]) {
     assert!(output.status.success(), "{args:?}: {:?}", Answer::of(&output));
 }
 
-/// The servers as the trials of the newest run saw them.
+/// The servers as the trials of the newest run observed them.
 fn seen(place: &Place) -> Vec<Value> {
     let report = place.report();
     let cells = report["cells"].as_array().unwrap().iter();
@@ -139,7 +139,7 @@ fn between_two_networks() {
         let server = &seen["server"]["seen"];
         assert_eq!(server["name"], "redis-server", "{seen}");
         assert!(server["cpu_ns"].as_u64().unwrap() > 1_000_000, "{seen}");
-        // Both networks are of one machine, whose processors are counted once.
+        // Both network namespaces are on one machine, whose processors count once.
         assert_eq!(seen["server_host"], Value::Null, "{seen}");
         assert!(seen["wire"]["sent_bytes"].as_u64().unwrap() > 2_000, "{seen}");
     }
@@ -158,7 +158,7 @@ fn between_two_networks() {
         assert!(seen["server"]["not-observed"].as_str().unwrap().contains("another token"), "{seen}");
     }
 
-    // It goes while a run goes on, which then sees less, and ends as it would have.
+    // The agent is stopped during a run, which then observes less and ends normally.
     let runs = || -> Vec<PathBuf> {
         std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect()
     };

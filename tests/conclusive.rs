@@ -1,8 +1,9 @@
-//! `--until conclusive`: rounds follow until every comparison is conclusive or an end is reached, and what was measured is kept.
+//! `--until conclusive`: rounds follow until every comparison is conclusive or a limit is reached, and results are
+//! kept.
 
 use crate::support::{Answer, Place, signal, trials};
 
-/// Two targets that are one: nothing but noise differs.
+/// Two targets that are one: they differ only by noise.
 const EQUALS: [&str; 12] = [
     "run",
     "point-read",
@@ -25,7 +26,7 @@ fn rounds(report: &serde_json::Value) -> u64 {
 #[test]
 fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     let place = Place::new();
-    // Whatever the machine does meanwhile: a factor of two is hard to be off by.
+    // On any machine: no noise reaches a factor of two.
     let wide = ["--until", "conclusive", "--margin", "100%", "--max-rounds", "60"];
     let answer = place.run(&[&EQUALS[..], &wide].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -38,7 +39,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     let conclusive = verdicts.all(|verdict| verdict["conclusive"] == true);
     assert!(conclusive || made == 60, "{report}");
 
-    // Nobody can be sure of a hundredth of a percent in eight rounds.
+    // Eight rounds are never conclusive within a hundredth of a percent.
     let narrow = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "8"];
     let answer = place.run(&[&EQUALS[..], &narrow].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -49,11 +50,11 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
         let tested = findings.iter().find(|finding| finding["kind"] == "tested").unwrap();
         assert_eq!(tested["analysed_after"], serde_json::json!([3, 5, 8]), "{report}");
     } else {
-        // A difference may really be there: one of two connections is always the first.
+        // A difference may really exist: one of two connections is always the first.
         assert!(report["verdicts"][0]["result"] != "inconclusive", "{report}");
     }
 
-    // More rounds may follow, since every analysis spends a share of its own.
+    // More rounds may follow, because every analysis spends its own share.
     let resumed = place.run(&["resume", "last", "--max-rounds", "18"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();

@@ -1,4 +1,4 @@
-//! Custom workloads: on real servers, checked, counted, repeated; and what is wrong in one, said in words.
+//! Custom workloads on real servers: verified, counted, repeated; and the messages for invalid ones.
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
@@ -81,7 +81,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     assert_eq!(report["experiment"], "shop");
-    // Two cells of each target, the first of them twice.
+    // Two cells of each target, and the A/A control of the first.
     assert_eq!(cells(&report).len(), targets.len() * 3);
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
@@ -89,7 +89,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
             let figures = cell["metrics"].as_array().unwrap();
             figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap()
         };
-        // Each transaction type has figures of its own: one in four is a visit, which takes seven requests and not two.
+        // Each transaction type has its own metrics: one in four is a visit, with seven requests instead of two.
         assert!((figure("visit share") - 0.25).abs() < 0.12, "{cell:#}");
         assert!((figure("browse share") + figure("visit share") - 1.0).abs() < 1e-9, "{cell:#}");
         assert!(figure("visit") > 0.0 && figure("browse p99") > 0.0, "{cell:#}");
@@ -230,7 +230,7 @@ fn scripts_of_pgbench_run_on_every_sql_engine_by_their_weights() {
     let report = place.report();
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
-        // Half of the transactions add to the history; all change rows, which nothing counts.
+        // Half of the transactions insert into the history; all change rows, which the server does not count.
         assert_eq!(cell["verified"]["how"], "acknowledged", "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() > 5, "{cell:#}");
     }
@@ -276,7 +276,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
         assert!(answer.err.contains(part), "{args:?}: {answer:?}");
     }
-    // While it runs, an expression may fail too.
+    // At run time an expression may fail too.
     let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
@@ -291,7 +291,7 @@ fn what_is_loaded_is_analysed_before_it_is_measured() {
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(Server::url));
-    // Each server is asked in the run what its planner knows of the rows that were loaded.
+    // During the run, each server is queried for its planner's statistics of the loaded rows.
     let text = r#"
 [collection.users]
 rows = 5_000
@@ -340,7 +340,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
     };
     for server in sql_servers() {
         let postgres = server.url().starts_with("postgres");
-        // As after a load into a server that does not look by itself.
+        // As after a load into a server without automatic ANALYZE.
         let (tail, rows) = if postgres {
             (
                 " WITH (autovacuum_enabled = off)",
@@ -375,7 +375,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
     for name in ["point-select", "read-only", "read-write"] {
         let suite = format!("{}/../../suites/sysbench-{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(suite).unwrap();
-        // What would be given on the command line stands in the file too, and one of the two must go.
+        // A setting of the command line is also in the file: one of them must be removed.
         let lines = text
             .lines()
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
@@ -389,7 +389,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
             assert_eq!(cell["status"], "ok", "{name}: {cell:#}");
             let of = |what: &str| cell["verified"][what].as_u64().unwrap();
             if name == "read-write" {
-                // The rows that went came back, and none is counted as one more.
+                // The deleted rows were restored, and none counts twice.
                 assert!(of("writes") > 0 && of("counted") == 0, "{cell:#}");
             } else {
                 assert!(of("answers") >= 160, "{name}: {cell:#}");
@@ -415,7 +415,7 @@ fn conflicting_transactions_are_retried_only_for_named_errors() {
     let rest = ["--requests", "400", "--rounds", "1", server.url()];
     let answer = run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // What was rolled back is not counted on the server either.
+    // The server does not count rolled-back rows either.
     for cell in cells(&place.report()) {
         assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() >= 400, "{cell:#}");
@@ -466,7 +466,7 @@ fn answer_is_compared_with_the_values_that_its_request_saw() {
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
     let answer = run(&place, &file(&place, "friends.toml", text), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // And still a wrong one is found.
+    // And a wrong reply is still detected.
     let wrong = text.replace("check = { name = ':name' }", "check = { name = ':id' }");
     let answer = run(&place, &file(&place, "friends.toml", &wrong), &rest);
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -502,7 +502,7 @@ fn invalid_variable_is_reported_with_place_before_run() {
         "{answer:?}"
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
-    // What is never reached is not evaluated: pgbench runs this too.
+    // Unreached expressions are not evaluated: pgbench runs this too.
     let script = file(
         &place,
         "far.sql",

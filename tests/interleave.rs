@@ -1,4 +1,4 @@
-//! Interleaved trials (`--interleave`): right, paired, and no harder to stop than others.
+//! Interleaved trials (`--interleave`): correct, paired, and stoppable.
 
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_testbed::testing;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Short trials in short slices.
 const BRIEF: [&str; 7] = ["--interleave=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
 
-/// The trials of the only run, with their round and figures.
+/// The trials of the only run, with their rounds and metrics.
 fn measured(place: &Place) -> Vec<(u64, Value)> {
     let run = fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path();
     let text = fs::read_to_string(run.join("run.jsonl")).unwrap();
@@ -41,7 +41,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
             "{answer:?}"
         );
         let all = measured(&place);
-        // Of the first round some may have been made again.
+        // Some trials of the first round may be reruns.
         assert!(all.len() >= 12, "{}", all.len());
         for (round, figures) in &all {
             let slices = figures["slices"].as_u64().unwrap_or(0);

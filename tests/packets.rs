@@ -1,7 +1,7 @@
-//! Bytes and segments of a trial, from the kernel's counters, against a capture of the packets themselves.
+//! Bytes and segments of a trial: the kernel's counters, compared with a packet capture.
 //!
-//! Where the trial begins and ends in the capture is not a matter of clocks: datagrams of this test's own stand there
-//! between the packets, sent right before and right after the counters are read.
+//! Datagrams of this test mark the beginning and the end of the trial in the capture. They are sent right before and
+//! right after the counters are read, so that clocks do not matter.
 
 mod capture;
 
@@ -24,14 +24,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// An acknowledgement may be put off for this long (`TCP_DELACK_MAX`): after it, what belongs to the time before is on
-/// the wire.
+/// The maximum delay of an acknowledgement (`TCP_DELACK_MAX`): after it, all earlier packets are on the wire.
 const PUT_OFF: Duration = Duration::from_millis(250);
 
-/// Where the counters are read, between two datagrams each time.
+/// Reads the counters between two datagrams.
 const MARKS: [&str; 4] = ["before the begin", "after the begin", "before the end", "after the end"];
 
-/// Sends a datagram that the capture sees.
+/// Sends a datagram that the capture records.
 struct Marker {
     socket: UdpSocket,
     trial: AtomicU64,
@@ -90,7 +89,7 @@ impl MonitorGuard for Marked {
     }
 }
 
-/// One trial after the other of an experiment on a server, and what each saw of the wire.
+/// Successive trials of an experiment on a server, and the observed traffic of each.
 fn trials(
     url: &str,
     experiment: &str,
@@ -122,8 +121,8 @@ fn trials(
     runner.trials().unwrap().into_iter().map(seen).collect()
 }
 
-/// What the capture holds between a trial's readings; none where a packet came while one was made, and so may be in it
-/// or not.
+/// The traffic in the capture between a trial's readings; `None` if a packet arrived during a reading and may or may
+/// not be counted.
 fn captured(capture: &Capture, trial: u64) -> Option<Traffic> {
     let between = |from, to| capture.between(&text(trial, from), &text(trial, to));
     let clear = between(0, 1).packets == 0 && between(2, 3).packets == 0;
@@ -154,7 +153,7 @@ fn compare(server: &Server, experiment: &str, axes: &[(&str, &str)], requests: u
         assert!(traffic.sent > requests && traffic.received > requests, "{what}");
         compared += 1;
     }
-    // Some drivers watch their server over connections of their own, whose packets may meet a reading.
+    // Some drivers use further connections to monitor their server, whose packets may coincide with a reading.
     assert!(compared * 2 > seen.len(), "{compared} of {} trials could be compared", seen.len());
     Some(())
 }
@@ -178,8 +177,8 @@ fn small_requests_of_several_clients_are_counted_as_a_packet_capture_counts_them
     on_every_engine(|server| compare(server, "point-read", &[("clients", "3")], 300));
 }
 
-/// A packet that is captured on loopback may be several segments in one, which only the card of a real network would cut.
-/// So this has a network of its own, where each packet is a segment, of the size that they have on Ethernet.
+/// A packet that is captured on loopback may contain several segments, which only a real network card would split.
+/// Therefore this has its own network namespace, where each packet is one segment of Ethernet's size.
 #[test]
 fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_them() {
     const ALONE: &str = "ip link set dev lo mtu 1500 gso_max_segs 1 up && exec \"$0\" \"$@\"";

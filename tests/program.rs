@@ -1,4 +1,4 @@
-//! The program as a user meets it: its answers to nonsense, its exit codes, kills in the middle.
+//! The program's user interface: messages for invalid input, exit codes, and kills during a run.
 
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_record::RunPath;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A run that takes seconds, in many short trials.
 const LONG: [&str; 9] =
     ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
-/// A run that takes no time.
+/// A very short run.
 const SHORT: [&str; 13] = [
     "run",
     "session",
@@ -75,7 +75,7 @@ fn a_run_is_shown_reported_and_repeated() {
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!(report["experiment"], "session");
     let cells = report["cells"].as_array().unwrap();
-    // Four cells and the repeat, two operations.
+    // Four cells and the A/A control, two operations.
     assert_eq!(cells.len(), 10);
     for cell in cells {
         assert_eq!(cell["status"], "ok");
@@ -140,7 +140,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    // Eight cells and the repeat, two operations, twenty rounds; what was there before stays as it was.
+    // Eight cells and the A/A control, two operations, twenty rounds; what was recorded before is unchanged.
     assert_eq!(trials(&file), 9 * 2 * 20);
     let after = std::fs::read_to_string(&file).unwrap();
     let kept_lines: Vec<&str> = before.lines().filter(|line| line.contains(",\"trial\":{")).collect();
@@ -159,7 +159,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 fn ctrl_c_stops_loading() {
     let place = Place::new();
     let target = format!("sqlite:{}", place.home().join("large.db").display());
-    // It would be filled for minutes.
+    // Loading would take minutes.
     let child = place.spawn(&["run", "point-read", &target, "--records", "50m", "--requests", "10"]);
     place.wait_for_trials(0);
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -181,7 +181,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
     assert!(kept >= 4);
     let shown = place.run(&["show", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    // A torn last line, as a kill in the middle of a write leaves it, is no obstacle either.
+    // An incomplete last line, as a kill during a write leaves it, does not prevent this either.
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("{\"line\":9,\"trial\":{\"round\":0,\"ce");
     std::fs::write(&file, text).unwrap();
@@ -238,7 +238,7 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let checked = place.run(&["doctor", "--runs"]);
     assert_eq!(checked.code, Some(5), "{checked:?}");
     assert!(checked.out.contains("damaged: ") && checked.out.contains("line 3"), "{checked:?}");
-    // What was asked for is intact, and so is what was measured before.
+    // The spec is intact, and so are the earlier results.
     let copy = place.path().join("copy.jsonl");
     std::fs::write(&copy, third[..2].concat()).unwrap();
     let shown = place.run(&["show", copy.to_str().unwrap()]);
@@ -305,7 +305,7 @@ fn two_runs_at_once_on_one_target_are_refused() {
     first.wait().unwrap();
     assert!(second.err.contains("in use by run"), "{second:?}");
     assert_eq!(second.code, Some(3), "{second:?}");
-    // The claim went with the process that held it.
+    // The lease ended with its process.
     let third = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
     assert_eq!(third.code, Some(0), "{third:?}");
 }

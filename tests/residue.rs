@@ -1,4 +1,4 @@
-//! Nothing stays behind, whatever is killed.
+//! Nothing is left behind after kills.
 
 use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_testbed::testing;
@@ -7,13 +7,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is in a folder whose name begins so.
+/// The entries of a directory whose names have this prefix.
 fn named(base: &Path, prefix: &str) -> Vec<PathBuf> {
     let ours = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
     fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).filter(ours).collect()
 }
 
-/// A folder for temporary files that servers of another user can enter.
+/// A directory for temporary files that servers of another user can enter.
 fn base() -> tempfile::TempDir {
     let base = tempfile::tempdir().unwrap();
     fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -38,7 +38,7 @@ fn killed_run_leaves_no_database_file() {
     }
 }
 
-/// The supervisor of a program's server: its child of that word.
+/// The supervisor of a program's server: its child with that argument.
 fn supervisor(program: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{program}/task/{program}/children")).ok()?;
     let supervisor = |pid: &u32| {

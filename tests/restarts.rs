@@ -1,5 +1,4 @@
-//! Throwaway servers have a second start, on which their first cell is measured again; `--restarts` starts both anew between blocks
-//! of rounds.
+//! Throwaway servers have a second instance for the A/A control; `--restarts` restarts both between blocks of rounds.
 
 use crate::support::{Answer, Place, signal};
 use kurabe_testbed::testing;
@@ -34,7 +33,7 @@ fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
         }
         family = next;
     }
-    // One that only says its version listens nowhere.
+    // One that only prints its version does not listen.
     let listens = |pid: u32| {
         fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("127.0.0.1"))
     };
@@ -42,7 +41,7 @@ fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
     servers.map(|(pid, ..)| *pid).collect()
 }
 
-/// Watches a run to its end: the servers that it ever had, and the most at once.
+/// Monitors a run until its end: the servers that it had, and the maximum at a time.
 fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
     let (mut ever, mut most) = (BTreeSet::new(), 0);
     while child.try_wait().unwrap().is_none() {
@@ -91,11 +90,11 @@ fn stopped_run_with_restarts_resumes_in_its_blocks() {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!((&report["complete"], &report["spec"]["restarts"]), (&true.into(), &2.into()), "{report:#}");
-    // Interleaved: the first round is observed and counts for no speed.
+    // Interleaved: the first round is observed and does not count for throughput.
     assert_eq!(report["verdicts"][0]["rounds"], 9, "{report:#}");
     let said = resumed.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("in 3 blocks with restarts of throwaway servers in between"), "{said}");
-    // Both have a second start: a server another process, a temporary database another file.
+    // Both have a second instance: a server another process, a temporary database another file.
     assert!(
         said.contains("Redis on a second instance") && said.contains("SQLite on a second instance"),
         "{said}"

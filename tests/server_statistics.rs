@@ -1,5 +1,5 @@
-//! What the server itself says of a trial: its counters, against the same read by hand around the same clients; and what
-//! its sessions waited for, against waits that were planted.
+//! Server-reported statistics of a trial: counters, compared with direct readings around the same clients; and
+//! session samples, compared with injected waits.
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place, with};
@@ -25,10 +25,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What is done when all clients stand at the gate, and when they stand again.
+/// Actions when all clients wait at the gate, and when they have ended.
 type Hand = dyn Fn() -> u64 + Send + Sync;
 
-/// Reads a counter by hand, within the moments at which the tool reads it itself.
+/// Reads a counter directly, within the interval in which the tool reads it itself.
 struct ByHand {
     monitor: Monitor,
     hand: Arc<Hand>,
@@ -77,7 +77,7 @@ fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
     }
 }
 
-/// Makes one trial, with something done by hand around its measured phase.
+/// Makes one trial, with direct readings around its measured phase.
 fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let experiment = registry::find(&spec.experiment).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
@@ -100,11 +100,11 @@ fn counted(measured: &Measurement, what: Counter) -> u64 {
     engine.of(what).unwrap_or_else(|| panic!("{what:?} is not told: {engine:?}")).value
 }
 
-/// What a server's housekeeping may write to its log in the milliseconds between our reading and the one by hand, which
-/// lies within ours: a few records. Everything that the clients write lies within both.
+/// The log volume that a server's housekeeping may write between our reading and the direct one, which lies within
+/// ours: a few records. All writes of the clients lie within both.
 const BACKGROUND: u64 = 8 * 1024;
 
-/// The bytes of log that the tool recorded, against those read by hand around the same writes.
+/// The bytes of log that the tool recorded, compared with direct readings around the same writes.
 fn log_agrees(server: Server, statement: &'static str) {
     let url = server.url().to_owned();
     let server = Arc::new(Mutex::new(server));
@@ -141,7 +141,7 @@ fn write_volume_agrees_with_the_servers_own_position_on_postgres() {
     log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
 }
 
-/// The process that the test below starts: what a process writes is only its own while no other test runs in it.
+/// The process that the test below starts: a process's I/O counters include other tests unless it runs alone.
 #[test]
 #[ignore = "it must be alone in its process: its neighbour starts it"]
 fn the_growth_of_the_log_on_sqlite_alone() {
@@ -174,15 +174,15 @@ fn write_volume_is_the_growth_of_the_log_on_sqlite() {
 fn rows_examined_are_those_of_the_clients_alone() {
     for engine in ["mysql", "mariadb", "postgres"] {
         let Some(server) = testing::server(engine) else { continue };
-        // A table of one page is read from end to end by a planner that knows it to be one.
+        // A planner with statistics reads a table of one page completely.
         let spec = RunSpec { records: Some(3_000), ..spec("point-read", 2, Some(400)) };
         let (measured, _) = trial(server.url(), &spec, Arc::new(|| 0));
         let engine_use = measured.observed.as_ref().unwrap().engine.as_ref().unwrap();
         let rows = engine_use.of(Counter::RowsExamined).unwrap();
-        // A point read looks at one row; the warm-up's are among them where sessions tell only when they end.
+        // A point read examines one row; counts include the warm-up if sessions report only when they end.
         let operations = measured.completed + if rows.warmup { measured.warmup } else { 0 };
         assert_eq!(rows.value, operations, "{engine}: {engine_use:?}");
-        // Its digests, which reach as far as the database, lose some now and then.
+        // Its digests, which count per database, lose some executions.
         assert!(engine != "mysql" || rows.scope == CounterScope::Clients, "{rows:?}");
     }
 }
@@ -210,7 +210,7 @@ fn statements_are_reported_per_call_by_pg_stat_statements() {
     assert_eq!(engine.of(Counter::RowsReturned).unwrap().value, 300, "{engine:?}");
 }
 
-/// Holds the rows of the collection that the experiment changes, in a transaction of a session of its own.
+/// Locks the rows of the collection that the experiment changes, in a transaction of its own session.
 fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
     let driver: Box<dyn Driver> = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let experiment = registry::find(&spec.experiment).unwrap();
@@ -254,13 +254,13 @@ fn row_lock_of_other_session_is_reported_as_lock_wait_with_statement() {
         let lock = lock.unwrap_or_else(|| panic!("{engine}: no wait for a lock in {waits:?}"));
         assert!(lock.statement.contains("UPDATE") && lock.statement.contains("point_write"), "{lock:?}");
         assert!(!lock.event.is_empty() && waits.locks >= 3, "{engine}: {waits:?}");
-        // The session that held them is not a client's: there are three of these, one of which a look may miss.
+        // The session with the locks is not a client's: there are three clients, and a sample may miss one.
         let seen = waits.samples * 2..=waits.samples * 3;
         assert!(seen.contains(&waits.sessions), "{engine}: {waits:?}");
         let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
         let observed = measured.observed.as_ref().unwrap();
         let others = kurabe_report::attribution::disturbed(&measured).is_some();
-        // These clients wait. Where their process works, it is for other tests, which attribution cannot know.
+        // These clients wait. If their process is busy, that is for other tests, which the attribution cannot know.
         let busy = observed.client.cpu_ns > observed.wall_ns / 4;
         if others && found.bottleneck == Bottleneck::Unknown || busy {
             continue;
@@ -330,7 +330,7 @@ fn statistics_without_permission_are_unavailable_and_run_continues() {
     };
     assert!(why("binary log bytes").contains("REPLICATION CLIENT"), "{engine}");
     assert!(engine["not_sampled"].as_str().unwrap().contains("PROCESS"), "{engine}");
-    // Global status anybody may read.
+    // Every user may read the global status.
     assert!(
         engine["counts"].as_array().unwrap().iter().any(|count| count["what"] == "log-bytes"),
         "{engine}"

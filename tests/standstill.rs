@@ -1,4 +1,4 @@
-//! A trial in which Kurabe itself stood still counts for nothing: another is made in its place.
+//! A trial in which Kurabe itself was stopped does not count: it is rerun.
 
 use crate::support::{Answer, Place, eventually, signal, trials};
 use serde_json::Value;
@@ -16,7 +16,8 @@ fn records(place: &Place) -> Vec<Value> {
     lines.filter_map(|line| line.get("trial").cloned()).collect()
 }
 
-/// Stops the program once in each of some trials, in the middle of its measured phase if the machine is not very busy.
+/// Stops the program once in each of some trials, in the middle of its measured phase unless the machine is very
+/// busy.
 fn stop_in_trials(child: &Child, place: &Place, times: usize) {
     let file = place.wait_for_trials(1);
     for _ in 0..times {

@@ -16,7 +16,7 @@ fn run(place: &Place, target: &str, rest: &str) -> Answer {
     place.run(&[&["run", "cache-aside", target, "--rounds", "1", "--no-html"], &rest[..]].concat())
 }
 
-/// The verified cells of a run, without the repeats.
+/// The verified cells of a run, without A/A controls.
 fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
@@ -41,7 +41,7 @@ fn hit_ratio_follows_cache_size_and_matches_server_count() {
                 continue;
             }
             let place = Place::new();
-            // Where all records are alike, and one in a hundred requests is a write, the cache answers what it holds.
+            // With equal popularity and one write in a hundred requests, the hit ratio is the cached share.
             let rest = format!(
                 "--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10"
             );
@@ -115,7 +115,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
             "--cache {cache} --duration 3s --cache-size 100 --write-share 0 --records 200 --rate 400 --clients 2"
         );
         let found = verified(&place, &run(&place, "sqlite:", &rest));
-        // 200 popular and unpopular records, asked for 1,200 times in three seconds, each of them good for one.
+        // 200 popular and unpopular records, requested 1,200 times in three seconds, each cached for one second.
         let ratio = figure(&found[0], "hit ratio").unwrap();
         assert!((0.2..0.93).contains(&ratio), "{cache}: {ratio}");
         assert_eq!(figure(&found[0], "stale"), Some(0.0));
@@ -147,7 +147,7 @@ fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
         assert!(!text.contains("s3cr-et"), "the password is recorded");
         assert!(text.contains("\"cache\":\"redis://"), "{}", text.lines().next().unwrap());
     }
-    // What somebody else does to the copies meanwhile.
+    // Another client changes the copies meanwhile.
     let spoil = "EVAL \"for n=1,50 do local k=redis.call('RANDOMKEY') if k and string.find(k,'_copies') then \
                  redis.call('SETRANGE',k,300,'WRONG') end end return 1\" 0";
     let stop = AtomicBool::new(false);
@@ -180,7 +180,7 @@ fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     }
     let answer = place.run(&["run", "session", "--cache", "up:memcached"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    // Without a cache there is the store alone.
+    // The cell without a cache uses the store alone.
     let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");

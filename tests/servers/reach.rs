@@ -1,4 +1,4 @@
-//! The ways to a server, and what `doctor` says of what is there.
+//! Ways to reach a server, and the output of `doctor`.
 
 use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, session, sql, with};
 use crate::support::{Answer, Place};
@@ -25,7 +25,7 @@ fn a_run_over_tls_works_and_says_so() {
                 assert_eq!(doctor.code, Some(0), "{doctor:?}");
                 assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
             }
-            // The throwaway authority is not among those that everyone trusts.
+            // The throwaway certificate authority is not a trusted one.
             let place = Place::new();
             let answer = place.run(&session(&[&with(&with(server.url(), client), "tls=verify")], &BRIEF));
             assert_eq!(answer.code, Some(3), "{answer:?}");
@@ -79,7 +79,7 @@ fn a_url_without_a_user_is_for_whoever_runs_the_program() {
         let Some(server) = testing::server(engine) else { continue };
         let make = match engine {
             "postgres" => format!("CREATE ROLE \"{me}\" LOGIN; GRANT CREATE ON SCHEMA public TO \"{me}\""),
-            // The testbed makes root, who may do all, and on this machine only.
+            // The testbed creates root with all privileges, for this machine only.
             _ if me == "root" => "SELECT 1".to_owned(),
             _ => format!("CREATE USER '{me}'@'%' IDENTIFIED BY ''; GRANT ALL ON kurabe.* TO '{me}'@'%'"),
         };

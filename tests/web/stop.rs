@@ -1,4 +1,4 @@
-//! How it begins and ends.
+//! Starting and stopping.
 
 use super::common::{App, Said, wait_for_answers};
 use crate::servers::common::sql;
@@ -19,7 +19,7 @@ fn running_requests_finish_before_shutdown() {
         for stream in &mut streams {
             stream.write_all(b"GET /kv/read?key=9 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         }
-        // The other two are with the worker and in the queue.
+        // The other two are at the worker and in the queue.
         wait_for_answers(&streams, 2);
         app.signal(signal);
         let address = app.address;

@@ -1,11 +1,11 @@
-//! On databases, by the clients themselves.
+//! On databases, with the clients' own transactions.
 
 use crate::servers::common::cells;
 use crate::support::Place;
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-/// The end of a command line that makes a run as short as it can be.
+/// Options for the shortest run.
 const BRIEF: [&str; 7] = ["--requests", "300", "--records", "200", "--rounds", "1", "--no-html"];
 
 fn run<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
@@ -28,10 +28,10 @@ fn assert_measured(report: &Value, wanted: usize) {
 #[test]
 fn every_cell_is_verified_on_sqlite_with_step_times() {
     let place = Place::new();
-    // SQLite's waiting writers are not served in turn: on a busy machine one may wait long.
+    // SQLite does not serve waiting writers in order: on a busy machine one may wait long.
     let answer = place.run(&run(&["sqlite:?busy_timeout=60s", "null:"], &["--clients", "1,5"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // Two targets, two numbers of clients, two kinds of connection; and each target's repeat.
+    // Two targets, two numbers of clients, two kinds of connection; and each target's A/A control.
     assert_measured(&place.report(), 10);
     for step in ["log in", "write log", "update", "search"] {
         assert!(answer.out.contains(step), "{step}: {}", answer.out);

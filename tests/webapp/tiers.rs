@@ -1,4 +1,4 @@
-//! Through applications: one process, and two before one database, their figures summed and each tier's CPU beside.
+//! Through applications: one process, and two before one database, with summed results and the CPU of each tier.
 
 use crate::servers::common::cells;
 use crate::support::{Answer, Place};
@@ -33,7 +33,7 @@ fn via(url: &str, rest: &[&str]) -> (Answer, Value) {
     (answer, report)
 }
 
-/// The tiers that the trials of a run saw: each name, and whether it was seen to use CPU.
+/// The tiers in a run's trials: the name of each, and whether it used CPU.
 fn tiers(report: &Value) -> Vec<(String, bool)> {
     let trials = cells(report)[0]["observed"].as_array().unwrap();
     let tiers = trials[0]["tiers"].as_array().unwrap().iter();
@@ -86,8 +86,7 @@ fn two_applications_share_the_data_and_the_clients() {
     for name in ["application 1 CPU", "application 2 CPU", "database CPU"] {
         assert!(answer.out.contains(name), "{name}: {}", answer.out);
     }
-    // Both had their part.
-    // The second joined the first, and goes before it.
+    // Both had their share. The second joined the first, and ends before it.
     for stopped in [second, first].map(App::stop) {
         let answered = stopped
             .err
