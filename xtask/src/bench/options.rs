@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Outcome;
 
-/// What a value's text says.
+/// Parses the text of a value.
 pub trait Value: Sized {
     /// A flag takes no value.
     const FLAG: bool = false;
@@ -12,7 +12,7 @@ pub trait Value: Sized {
     fn of(text: &str) -> Result<Self, String>;
 }
 
-/// Where a value goes.
+/// The destination of a value.
 pub trait Place {
     fn is_flag(&self) -> bool;
     fn put(&mut self, text: &str) -> Outcome;
@@ -29,7 +29,7 @@ impl<T: Value> Place for T {
     }
 }
 
-/// Puts each value into its place.
+/// Stores each value in its destination.
 pub fn read(args: &[String], known: &mut [(&str, &mut dyn Place)]) -> Outcome {
     let mut words = args.iter();
     while let Some(name) = words.next() {
@@ -89,7 +89,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// With commas between; an empty text is none.
+/// Splits at commas; an empty text gives no values.
 impl<T: Value> Value for Vec<T> {
     fn of(text: &str) -> Result<Self, String> {
         text.split(',').filter(|part| !part.is_empty()).map(T::of).collect()

@@ -1,11 +1,11 @@
-//! Our own tool as one among the others.
+//! Kurabe as one of the tools.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::tools::{Length, Report};
 
-/// Appends what `kurabe` is told. A run measures its first cell twice, so each gets half of the time.
+/// Appends the arguments of `kurabe`. A run measures its first cell twice, so each gets half of the time.
 pub fn command(command: &mut Command, url: &str, clients: u32, length: Length, runs: &Path) {
     command.env("KURABE_RUNS", runs).args([
         "run",
@@ -23,7 +23,7 @@ pub fn command(command: &mut Command, url: &str, clients: u32, length: Length, r
     };
 }
 
-/// Reads the newest run's report as CSV: the mean over the cell and its repeat.
+/// Reads the newest run's report as CSV: the mean over the cell and its A/A control.
 pub fn read(program: &Path, runs: &Path) -> Result<Report, String> {
     let mut report = Command::new(program);
     report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);

@@ -1,4 +1,4 @@
-//! Figures as Markdown: medians, ranges, and ratios paired by round.
+//! Results as Markdown: medians, ranges, and ratios paired by round.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::Sample;
 
-/// What one tool did at one number of clients.
+/// The results of one tool at one number of clients.
 pub struct Row {
     pub name: &'static str,
     pub samples: Vec<Sample>,
@@ -26,7 +26,7 @@ pub struct Group {
     pub rows: Vec<Row>,
 }
 
-/// Least, median, most.
+/// Minimum, median, maximum.
 pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -40,7 +40,7 @@ pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 }
 
 impl Group {
-    /// The rows of the table; ratios are `kurabe` to the row's tool, round by round, and their median.
+    /// The rows of the table; ratios are `kurabe` to the row's tool, paired by round, and their median.
     pub fn markdown(&self) -> String {
         let ours = self.rows.iter().find(|row| row.name == "kurabe");
         let mut out = String::new();
@@ -133,7 +133,7 @@ pub fn machine() -> String {
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let model = model.map_or("unknown processor", |(_, model)| model);
-    // `6.18.44-custom`: how a distribution counts its builds says nothing of speed.
+    // `6.18.44-custom`: a distribution's build number does not affect speed.
     let release = said("uname", &["-r"]);
     let release = release.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     format!("{model}, {processors} processors, Linux {release}")
