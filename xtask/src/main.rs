@@ -36,7 +36,7 @@ const TASKS: &[Task] = &[
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let name = args.first().map(String::as_str).unwrap_or_default();
-    let Some((_, _, chore)) = TASKS.iter().find(|(known, _, _)| *known == name) else {
+    let Some((_, _, task)) = TASKS.iter().find(|(known, _, _)| *known == name) else {
         eprintln!("cargo xtask TASK, where TASK is one of:");
         for (name, does, _) in TASKS {
             eprintln!("  {name:8} {does}");
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         let asked = matches!(name, "" | "help" | "--help" | "-h");
         return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
-    match chore(&args[1..]) {
+    match task(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");
