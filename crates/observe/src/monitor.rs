@@ -6,7 +6,7 @@ use crate::host;
 use crate::memory;
 use crate::process::{Counters, Pid, process_tree};
 use crate::remote::{Remote, RemoteMonitor, RemoteSample};
-use crate::sampler::{Sampler, Samples};
+use crate::sampler::{SampleSeries, Sampler};
 use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
@@ -229,7 +229,7 @@ fn joined(seen: Observation, far: RemoteSample, here: bool) -> Observation {
     }
 }
 
-fn shares(seen: &Samples) -> (Option<f64>, Option<f64>) {
+fn shares(seen: &SampleSeries) -> (Option<f64>, Option<f64>) {
     let share = |count: u64| (seen.taken > 0).then(|| count as f64 / seen.taken as f64);
     (share(seen.disk), share(seen.stopped))
 }

@@ -23,7 +23,7 @@ const KEPT: usize = 48;
 
 /// The samples of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Samples {
+pub(crate) struct SampleSeries {
     pub samples: Vec<Sample>,
     /// The number of samples.
     pub taken: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Samples {
 /// Samples until it is stopped.
 pub(crate) struct Sampler {
     stop: Sender<()>,
-    thread: JoinHandle<Samples>,
+    thread: JoinHandle<SampleSeries>,
 }
 
 impl Sampler {
@@ -53,14 +53,14 @@ impl Sampler {
             })
             .collect();
         let (stop, stopped) = channel();
-        let sampling = SampleLoop { tasks, own, apart, wire, seen: Samples::default() };
+        let sampling = SampleLoop { tasks, own, apart, wire, seen: SampleSeries::default() };
         let thread =
             thread::Builder::new().name("sampler".to_owned()).spawn(move || sampling.until(&stopped)).ok()?;
         Some(Self { stop, thread })
     }
 
     /// Ends the sampling and returns the samples.
-    pub fn end(self) -> Samples {
+    pub fn end(self) -> SampleSeries {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
@@ -72,7 +72,7 @@ struct SampleLoop {
     own: u32,
     apart: bool,
     wire: Option<Wire>,
-    seen: Samples,
+    seen: SampleSeries,
 }
 
 /// Counters at the previous sample.
@@ -84,7 +84,7 @@ struct Before {
 }
 
 impl SampleLoop {
-    fn until(mut self, stop: &Receiver<()>) -> Samples {
+    fn until(mut self, stop: &Receiver<()>) -> SampleSeries {
         let began = Instant::now();
         let mut before = Before {
             at: began,
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
         let mut sampling =
-            SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Samples::default() };
+            SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: SampleSeries::default() };
         let began = Instant::now();
         let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
         for n in 1..=500 {
