@@ -1,4 +1,4 @@
-//! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
+//! One client: connects, warms up, waits for the others, and runs its transactions until it is stopped.
 
 use crate::connections::Connections;
 use crate::cpu_partition;

@@ -149,7 +149,7 @@ impl ServerStats {
     }
 }
 
-/// A thread that samples sessions until it is told to stop.
+/// A thread that samples sessions until it is stopped.
 struct Sampler {
     /// Dropped to stop the thread.
     stop: Option<Sender<()>>,

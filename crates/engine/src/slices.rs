@@ -1,4 +1,4 @@
-//! Interleaved trials: several trials are ready at once, and each has the machine to itself for slices of some
+//! Interleaved trials: several trials are ready at once, and they take turns in slices of a few
 //! milliseconds.
 //!
 //! Disturbances of a shared machine, such as the scheduler's placement or other virtual machines, last for tenths of

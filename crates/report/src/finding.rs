@@ -419,5 +419,5 @@ pub enum Finding {
     /// A target that only one of two runs has.
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
-    Unmatched { run: String, figures: u32 },
+    Unmatched { run: String, results: u32 },
 }

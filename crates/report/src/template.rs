@@ -793,10 +793,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             )
         }
         F::OnlyIn { run, target: name } => format!("only {run} has {name}."),
-        F::Unmatched { run, figures } => {
+        F::Unmatched { run, results } => {
             format!(
                 "{} of {run} have no counterpart: their axis values differ.",
-                many((*figures).into(), "figure")
+                many((*results).into(), "result")
             )
         }
     }

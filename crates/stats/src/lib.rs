@@ -1,4 +1,4 @@
-//! The arithmetic of Kurabe: what was measured becomes a figure, an interval and a verdict.
+//! The arithmetic of Kurabe: measurements become a result, an interval and a verdict.
 //!
 //! Everything here is pure and deterministic: no clock, no file, no global state, and every random draw comes
 //! from a seed that the caller names, so that a recorded run gives the same report on every machine.
@@ -6,7 +6,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`histogram`] | how long did the operations take (counts per latency, 1 % apart) |
-//! | [`summary`] | median and spread of a few figures |
+//! | [`summary`] | median and spread of a few values |
 //! | [`distribution`] | quantiles of the normal and Student t distributions |
 //! | [`interval`] | how far may the centre of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |

@@ -123,7 +123,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
-            unmatched.push(Finding::Unmatched { run: run.clone(), figures: count as u32 });
+            unmatched.push(Finding::Unmatched { run: run.clone(), results: count as u32 });
         }
     }
     let rows = rows(first, second, &pairs);

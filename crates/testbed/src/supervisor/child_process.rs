@@ -22,7 +22,7 @@ use crate::process::{self, signal};
 pub(super) enum Event {
     /// A request of the tool.
     Request(Request),
-    /// The tool has ended or closed the pipe, or the supervisor was told to end.
+    /// The tool has ended or closed the pipe, or the supervisor was asked to stop.
     Hangup,
     /// The child with this number ended. It is not reaped yet, so that the number is not reused.
     Exited(u32),

@@ -195,7 +195,7 @@ impl Bench {
         let how = ["--clients", WORKERS, "--records", "10k", "--rounds", "1", "--duration", "1s"];
         kurabe(&[&["run", "kv", url, "--quiet", "--no-html"], &how[..]].concat())?;
         let csv = kurabe(&["report", "--format", "csv"])?;
-        parse(&csv).ok_or_else(|| format!("a report without figures: {csv}"))
+        parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
     }
 }
 

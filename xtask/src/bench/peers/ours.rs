@@ -28,7 +28,7 @@ pub fn read(program: &Path, runs: &Path) -> Result<Report, String> {
     let mut report = Command::new(program);
     report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);
     let csv = crate::shell::run(&mut report, "kurabe report")?;
-    parse(&csv).ok_or_else(|| format!("a report without figures: {csv}"))
+    parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
 }
 
 fn parse(csv: &str) -> Option<Report> {

@@ -276,7 +276,7 @@ pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
     let rates: Option<Vec<f64>> = lines.map(rate).collect();
     match rates {
         Some(rates) if !rates.is_empty() => Ok(rates.iter().sum::<f64>() / rates.len() as f64),
-        _ => Err(format!("a report without figures: {csv}")),
+        _ => Err(format!("a report without results: {csv}")),
     }
 }
 
