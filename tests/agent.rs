@@ -193,10 +193,10 @@ fn impossible_options_are_rejected_before_start() {
     };
     assert!(refused(&["observe"], None).contains("requires a token"));
     assert!(refused(&["observe"], Some("short")).contains("at least 16 characters"));
-    assert!(refused(&["observe", "--listen", "everywhere"], Some(TOKEN)).contains(
-        "'everywhere' is not an \
-                                                                               address"
-    ));
+    assert!(
+        refused(&["observe", "--listen", "everywhere"], Some(TOKEN))
+            .contains("'everywhere' is not an address")
+    );
     std::fs::write(&token, TOKEN).unwrap();
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     assert!(refused(&["observe", "--token-file", token.to_str().unwrap()], None).contains("other users"));

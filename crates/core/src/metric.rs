@@ -260,8 +260,7 @@ pub const THREADS_ADDED: Metric = Metric::new(
     "threads added",
     Unit::Count,
     Better::Neither,
-    "increase since before the connections were \
-                                                                opened",
+    "increase since before the connections were opened",
 );
 
 #[cfg(test)]

@@ -291,10 +291,7 @@ impl Trial<'_> {
             let no_thread = |why| {
                 Error::new(
                     ErrorKind::Limit,
-                    format!(
-                        "cannot start the thread of client {index} of \
-                                                            {count}: {why}"
-                    ),
+                    format!("cannot start the thread of client {index} of {count}: {why}"),
                 )
             };
             let transaction = self.workload.transaction(self.operation.name, state, client);

@@ -68,7 +68,7 @@ fn spec(slice_ns: Option<u64>) -> RunSpec {
 }
 
 /// The A/A controls of a plan: their targets, and whether each uses a second instance.
-fn repeats(cells: &[CellRecord]) -> Vec<(usize, bool)> {
+fn aa_controls(cells: &[CellRecord]) -> Vec<(usize, bool)> {
     cells.iter().filter(|cell| cell.aa_control).map(|cell| (cell.target, cell.second_instance)).collect()
 }
 
@@ -80,7 +80,7 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
         let mut targets = [target("a", &one), target("b", &other)];
         targets[0].second = Some(SecondInstance { driver: start(&second, false), restart: None });
         let plan = Plan::new(experiment, &spec(slice_ns), &targets).unwrap();
-        assert_eq!(repeats(&plan.records()), [(0, true), (1, false)]);
+        assert_eq!(aa_controls(&plan.records()), [(0, true), (1, false)]);
         let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
         assert_eq!(trials.len(), 4 * 3, "two cells and two repeats, three rounds");
         let all_measured = trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_)));
@@ -115,7 +115,7 @@ fn resumed_run_keeps_its_aa_control() {
     let spec = spec(Some(1_000_000));
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let again = Plan::of_recorded(experiment, &spec, &plan.records(), &[false; 2]).unwrap();
-    assert_eq!(repeats(&again.records()), [(0, false), (1, true)]);
+    assert_eq!(aa_controls(&again.records()), [(0, false), (1, true)]);
     assert_eq!([0, 1].map(|target| again.wants_second_instance(target)), [false, true]);
     let new = Plan::draft(experiment, spec, &[false; 2]).unwrap();
     assert_eq!([0, 1].map(|target| new.wants_second_instance(target)), [true, true]);

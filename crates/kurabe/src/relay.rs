@@ -44,15 +44,8 @@ impl Relay {
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if no port or thread is available.
     pub(crate) fn open(host: &str, port: u16) -> Result<Self> {
-        let failed = |e: std::io::Error| {
-            Error::new(
-                ErrorKind::Environment,
-                format!(
-                    "the relay could not \
-                                                                                     start: {e}"
-                ),
-            )
-        };
+        let failed =
+            |e: std::io::Error| Error::new(ErrorKind::Environment, format!("the relay could not start: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?.port();
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());

@@ -113,8 +113,7 @@ fn clock(text: &str) -> Option<String> {
     let name = text.trim();
     SLOW_CLOCKS.contains(&name).then(|| {
         format!(
-            "the kernel's clock source is '{name}', which is slow to read: each time includes this; \
-                 'tsc' is fast"
+            "the kernel's clock source is '{name}', which is slow to read: each time includes this; 'tsc' is fast"
         )
     })
 }

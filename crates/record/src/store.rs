@@ -46,10 +46,8 @@ impl Store {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
             let message = format!("cannot store runs in {}: it is not a directory", dir.display());
-            return Err(Error::new(ErrorKind::Environment, message).hint(
-                "name a directory that exists or can be \
-                                                                  created",
-            ));
+            return Err(Error::new(ErrorKind::Environment, message)
+                .hint("name a directory that exists or can be created"));
         }
         Ok(Self { dir, sync: sync_folder })
     }

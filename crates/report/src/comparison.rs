@@ -279,7 +279,7 @@ fn judge_pair(
     let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
     let sides = [sides[0].as_str(), sides[1].as_str()];
     let [Some(a), Some(b)] = cells.map(ok) else {
-        verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_figures(side, cell));
+        verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
         return verdict;
     };
     let pair = paired(a, b, metric, spec);
@@ -319,7 +319,7 @@ fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
 }
 
 /// Why a side has no results; `None` if it has.
-pub(crate) fn why_no_figures(side: &str, cell: Option<&CellResult>) -> Option<Why> {
+pub(crate) fn why_no_results(side: &str, cell: Option<&CellResult>) -> Option<Why> {
     let side = side.to_owned();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };
     let reason = cell.reason.clone().unwrap_or_default();

@@ -640,8 +640,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let slices = slice_ns.map_or_else(String::new, |ns| {
                 let slice = units::time(Duration::from_nanos(ns));
                 format!(
-                    ", the first with separate, observed trials, the others interleaved in slices of \
-                         {slice}"
+                    ", the first with separate, observed trials, the others interleaved in slices of {slice}"
                 )
             });
             let separate = not_interleaved.as_ref().map_or_else(String::new, |why| match why {

@@ -34,8 +34,8 @@ impl Engine for MongoDb {
 
     fn find(&self) -> Result<Installed, Missing> {
         let how =
-            "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a \
-                   stand-in of its protocol and needs Go (apt-get install golang-go)"
+            "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a stand-in \
+             of its protocol and needs Go (apt-get install golang-go)"
                 .to_owned();
         let mut what = "no program `mongod`".to_owned();
         if let Some(program) = programs::find("mongod", &programs::folders()) {

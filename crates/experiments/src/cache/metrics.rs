@@ -24,11 +24,8 @@ pub(super) const HIT: Metric = time("hit", "mean time of a read that the cache a
 pub(super) const MISS: Metric =
     time("miss", "mean time of a read that missed: cache lookup, store read, cache fill");
 pub(super) const CHANGE: Metric = time("change", "mean time to change a record in the store");
-pub(super) const AFTER_CHANGE: Metric = time(
-    "then cache",
-    "mean time to remove or replace its copy in the \
-                                                            cache",
-);
+pub(super) const AFTER_CHANGE: Metric =
+    time("then cache", "mean time to remove or replace its copy in the cache");
 pub(super) const STALE: Metric = count(
     "stale",
     "reads in a trial that returned an older version than one whose write had been acknowledged before they \

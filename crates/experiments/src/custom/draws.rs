@@ -38,8 +38,7 @@ pub(super) fn draws(
     for name in table.keys() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(fault(format!(
-                "'{name}' is not a valid variable name: use letters, digits and \
-                                      underscores"
+                "'{name}' is not a valid variable name: use letters, digits and underscores"
             ))
             .context(place));
         }

@@ -60,10 +60,9 @@ pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relati
         let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
         let section = Section::new(table, place, &["key", "fields", "write"])?;
         if name.starts_with(NAMESPACE_PREFIX) {
-            return Err(section.error(format!(
-                "names that begin with {NAMESPACE_PREFIX} are reserved for \
-                                              Kurabe"
-            )));
+            return Err(
+                section.error(format!("names that begin with {NAMESPACE_PREFIX} are reserved for Kurabe"))
+            );
         }
         let (fields, _) = fields(&section, false)?;
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
@@ -83,8 +82,7 @@ fn plain(name: &str, most: usize) -> Fault<()> {
         return Ok(());
     }
     Err(fault(format!(
-        "'{name}' is not a valid name: use lower-case letters, digits and underscores, at \
-                       most {most}"
+        "'{name}' is not a valid name: use lower-case letters, digits and underscores, at most {most}"
     )))
 }
 

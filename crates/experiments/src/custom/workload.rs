@@ -106,8 +106,7 @@ impl Shared {
             if !right {
                 let name = declared.fields[*field].name;
                 return Err(Error::mismatch(format!(
-                    "field {name} of row {key} differs from its generated \
-                                                    value"
+                    "field {name} of row {key} differs from its generated value"
                 )));
             }
         }

@@ -82,8 +82,7 @@ impl PageClient for Write {
         let key = read(self.data.seed, path, body, None)?;
         if key <= self.data.records {
             return Err(Error::mismatch(format!(
-                "the application reports record {key} as added, but it \
-                                                existed before"
+                "the application reports record {key} as added, but it existed before"
             )));
         }
         self.keys.push(key);

@@ -20,8 +20,7 @@ pub(super) fn command() -> Command {
             "listen",
             "ADDRESS:PORT",
             "127.0.0.1:8080",
-            "Address to listen on; port 0 chooses a free \
-                                                              port",
+            "Address to listen on; port 0 chooses a free port",
         ))
         .arg(
             Arg::new("allow-remote")
@@ -50,8 +49,7 @@ pub(super) fn command() -> Command {
             "queue",
             "N",
             "1000",
-            "Requests that may wait for a worker; further ones are answered with \
-                                        503",
+            "Requests that may wait for a worker; further ones are answered with 503",
         ))
         .arg(
             Arg::new("experiment")
@@ -103,8 +101,7 @@ pub(super) fn command() -> Command {
             "header-time",
             "TIME",
             "10s",
-            "Time limit for the head of a request; answered with 408 \
-                                                after it",
+            "Time limit for the head of a request; answered with 408 after it",
         ))
         .arg(arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"))
 }

@@ -26,8 +26,8 @@ pub(super) fn command() -> Command {
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
                 .help(
-                    "Output file ('-': standard output) [default: html in the run's folder, other formats \
-                       to standard output]",
+                    "Output file ('-': standard output) [default: html in the run's folder, other formats to \
+                     standard output]",
                 ),
         )
         .arg(

@@ -66,9 +66,8 @@ fn pgbench() -> Command {
                 "scale",
                 's',
                 "N",
-                "Value of :scale; with --init, the size of the tables [default: 1; the \
-                                     number of rows of pgbench_branches for built-in scripts on existing \
-                                     tables]",
+                "Value of :scale; with --init, the size of the tables [default: 1; the number of rows of \
+                 pgbench_branches for built-in scripts on existing tables]",
             )
             .long("scale"),
         )
@@ -189,8 +188,7 @@ fn how() -> [Arg; 19] {
         arg(
             "duration",
             "TIME",
-            "Duration of each trial's measured phase; with --requests, whichever ends \
-                                 first",
+            "Duration of each trial's measured phase; with --requests, whichever ends first",
         ),
         arg(
             "budget",
@@ -236,8 +234,7 @@ fn how() -> [Arg; 19] {
         arg(
             "records",
             "N",
-            "Number of records in the store before it is read [default: depends on the \
-                             experiment]",
+            "Number of records in the store before it is read [default: depends on the experiment]",
         ),
         arg(
             "arrivals",

@@ -368,8 +368,7 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
         if failed > 0 {
             let n = units::count(failed);
             output.note(&format!(
-                "{name}: not verified on the server: the outcome of {n} failed requests is \
-                                unknown"
+                "{name}: not verified on the server: the outcome of {n} failed requests is unknown"
             ));
             continue;
         }

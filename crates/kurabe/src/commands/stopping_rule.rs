@@ -86,8 +86,7 @@ pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
     if run.header.spec.until.is_none() {
         return Err(Error::usage("this run has a fixed number of rounds; no rounds can be added")
             .hint(
-                "repeated analyses would find false differences more often; start a run with --until \
-                   conclusive",
+                "repeated analyses would find false differences more often; start a run with --until conclusive",
             )
             .into());
     }

@@ -45,8 +45,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
             };
             let (work, queue) = (percent(work), percent(queue));
             format!(
-                "{who} was running for {work} of the time, and runnable but waiting for a processor for \
-                     {queue}"
+                "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}"
             )
         }
         Rule::Interface => format!("the network interface used {share} of its capacity"),

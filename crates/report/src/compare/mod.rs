@@ -7,7 +7,7 @@
 mod differences;
 mod render;
 
-use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
+use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
 use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
 use crate::metrics::samples;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
@@ -232,7 +232,7 @@ fn row(
     let runs = [second, first].into_iter().zip(SIDES);
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
     let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
-    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_figures(side, Some(cell)));
+    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_results(side, Some(cell)));
     row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, SIDES));
     if row.why.is_some() {
         return row;

@@ -60,7 +60,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     charts(&mut page, summary, &published);
     metrics::further(&mut page, summary);
     sections::list_of(&mut page, summary, Section::Detail, "In detail");
-    sections::figures(&mut page, summary);
+    sections::results(&mut page, summary);
     sections::engine(&mut page, summary);
     sections::list_of(&mut page, summary, Section::Bottleneck, "Bottlenecks");
     sections::lacking(&mut page, summary);

@@ -52,7 +52,7 @@ fn items(page: &mut String, sentences: &[impl AsRef<str>]) {
     page.push_str("</ul>\n");
 }
 
-pub(super) fn figures(page: &mut String, summary: &Summary) {
+pub(super) fn results(page: &mut String, summary: &Summary) {
     let tables = tables(summary);
     if tables.is_empty() {
         return;
