@@ -137,7 +137,7 @@ fn error_in_file_is_reported_with_place_and_suggestion() {
                 [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
     for (from, to, part) in [
         ("rows = 10", "rwos = 10", "collection users: unknown key 'rwos'; did you mean 'rows'?"),
-        ("'int'", "'imt'", "field id: there is no type 'imt'; did you mean 'int'?"),
+        ("'int'", "'imt'", "field id: unknown type 'imt'; did you mean 'int'?"),
         (
             "get = 'users'",
             "get = 'user'",

@@ -40,7 +40,7 @@ fn wanted() -> Option<String> {
 /// if Go is missing too.
 pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     let started = Instant::now();
-    let program = program().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let program = program().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
     if go().is_none() {
         let missing = "there is no program `go`, which builds its stand-in";

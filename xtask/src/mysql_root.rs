@@ -28,7 +28,7 @@ pub fn there() -> bool {
 /// Makes it under a temporary name, so that an incomplete one is never used.
 pub fn make(root: Root) -> Result<(), String> {
     let started = Instant::now();
-    let home = home().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     if !setup::on_path("debootstrap") {
         apt::install(root, &["debootstrap"])?;
     }
@@ -81,7 +81,7 @@ fn extract(full: &Path, root: Root) -> Result<(), String> {
 /// Copies what the server needs at run time, an eighth of all.
 fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
     let loader =
-        LOADERS.iter().find(|loader| is_program(&full.join(loader))).ok_or("the packages hold no loader")?;
+        LOADERS.iter().find(|loader| is_program(&full.join(loader))).ok_or("the packages contain no loader")?;
     let server = full.join("usr/sbin/mysqld");
     copy(&full.join(loader), &slim.join(loader))?;
     copy(&server, &slim.join("usr/sbin/mysqld"))?;
@@ -92,7 +92,7 @@ fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
     let libraries = library_folders.flatten().map(|entry| entry.path());
     let libraries =
         libraries.filter(|path| path.to_string_lossy().ends_with("-linux-gnu")).find(|path| path.is_dir());
-    let libraries = libraries.ok_or("the packages hold no libraries")?;
+    let libraries = libraries.ok_or("the packages contain no libraries")?;
     let mut list = Command::new(full.join(loader));
     list.arg("--library-path").arg(&libraries).arg("--list").arg(&server);
     // `libz.so.1 => PATH (0x…)`

@@ -41,7 +41,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     if !missing.is_empty() {
         install(&missing)?;
     }
-    let home = home().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let unfinished = Unfinished(home.join(format!(".unfinished-{}", std::process::id())));
     println!("setup: fetching PouchDB Server, which stands in for CouchDB; once, about a minute");
     let write = || {
@@ -56,7 +56,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     run(command.current_dir(&unfinished.0), "npm ci")?;
     if !whole(&unfinished.0) {
-        return Err("npm ended well, and PouchDB Server is not there".to_owned());
+        return Err("npm succeeded, but PouchDB Server is missing".to_owned());
     }
     let folder = home.join(FOLDER);
     let _ = fs::remove_dir_all(&folder);

@@ -65,7 +65,7 @@ fn install() -> Vec<String> {
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
     let root = Root::find();
     let cannot = match (debian, root) {
-        (false, _) => Some("this is no Debian-like system, so set-up installs nothing"),
+        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
         (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
         _ => None,
     };

@@ -31,7 +31,7 @@ const AA: [&str; 11] = [
 pub fn run(args: &[String]) -> Outcome {
     let given = args.first().map(|text| text.parse::<u32>());
     let repeats =
-        given.transpose().map_err(|_| "the number of repeats is no number".to_owned())?.unwrap_or(REPEATS);
+        given.transpose().map_err(|_| "the number of repeats is not a number".to_owned())?.unwrap_or(REPEATS);
     let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let arguments = if own.is_empty() { AA.to_vec() } else { own };
     let program = program()?;

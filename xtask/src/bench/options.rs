@@ -55,7 +55,7 @@ impl Value for bool {
 impl Value for u64 {
     fn of(text: &str) -> Result<Self, String> {
         let number = text.parse().ok().filter(|number| *number > 0);
-        number.ok_or_else(|| format!("'{text}' is no whole number above 0"))
+        number.ok_or_else(|| format!("'{text}' is not a positive integer"))
     }
 }
 
@@ -119,8 +119,8 @@ mod tests {
         let given = ["--brief", "--names", "a,b", "--rounds", "7", "--counts", ""];
         assert_eq!(take(&given), Ok((7, names, true, vec![])));
         for (args, why) in [
-            (["--rounds", "0"].as_slice(), "--rounds: '0' is no whole number above 0"),
-            (&["--counts", "1,x"], "--counts: 'x' is no whole number above 0"),
+            (["--rounds", "0"].as_slice(), "--rounds: '0' is not a positive integer"),
+            (&["--counts", "1,x"], "--counts: 'x' is not a positive integer"),
             (&["--counts", "5000000000"], "--counts: 5000000000 is too many"),
             (&["--names"], "--names needs a value"),
             (&["--pages", "3"], "no option --pages: --rounds, --names, --brief, --counts"),

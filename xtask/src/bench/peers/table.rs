@@ -112,7 +112,7 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 - **apart**: client on one processor and server on another (`taskset`); **free**: both wherever the scheduler puts them.
 - **The work**: 100,000 rows, one field of one row by an integer primary key drawn uniformly, without transactions. The
   field has 120 characters in sysbench, is a whole number in pgbench, and has 100 characters in memcaslap and in
-  kurabe. kurabe compares every answer byte for byte, within its CPU figure; the others compare nothing.
+  kurabe. kurabe compares every answer byte for byte, within its CPU time; the others compare nothing.
 - **Client CPU** of the others is what the kernel counts for their process, in hundredths of a second, less that of a run
   with the same connections and (nearly) no reads, so that connecting and loading are left out. kurabe's is its report's
   `client_cpu_us_per_op`: the whole process, in the measured phase only.
