@@ -8,7 +8,7 @@
 //! | first | `{"kurabe-run":3, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
 //! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
 //! | when the run is resumed | `{"resumed":{…}}`: a [`Resumption`](kurabe_core::run::Resumption) |
-//! | last, unless the run was cut off | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
+//! | last, unless the run was killed | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
 //!
 //! A resumed run continues after its `end`. Each line has its number and a checksum that also covers the previous
 //! line. `docs/run-file.md` describes the format, `docs/schema/run.schema.json` is the schema of a line.

@@ -172,7 +172,7 @@ impl<'a> Lines<'a> {
     /// The note that the line in `buffer` is ignored.
     fn torn(&self) -> String {
         format!(
-            "the last line ({}) of {} is incomplete ({} bytes) and is ignored",
+            "line {} of {}, the last one, is incomplete ({} bytes) and is ignored",
             self.chain.next(),
             self.path.display(),
             self.buffer.len()
