@@ -80,8 +80,10 @@ fn extract(full: &Path, root: Root) -> Result<(), String> {
 
 /// Copies what the server needs at run time, an eighth of all.
 fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
-    let loader =
-        LOADERS.iter().find(|loader| is_program(&full.join(loader))).ok_or("the packages contain no loader")?;
+    let loader = LOADERS
+        .iter()
+        .find(|loader| is_program(&full.join(loader)))
+        .ok_or("the packages contain no loader")?;
     let server = full.join("usr/sbin/mysqld");
     copy(&full.join(loader), &slim.join(loader))?;
     copy(&server, &slim.join("usr/sbin/mysqld"))?;
