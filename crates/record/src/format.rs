@@ -117,7 +117,9 @@ pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
         return Err(newer(&format!("format {version}")));
     }
     if version < FORMAT_VERSION {
-        let older = format!("an older version of kurabe{of} (format {version}; this one reads format {FORMAT_VERSION})");
+        let older = format!(
+            "an older version of kurabe{of} (format {version}; this one reads format {FORMAT_VERSION})"
+        );
         return Err(Refusal::OtherVersion(older));
     }
     intact(bytes, Chain::default())?;

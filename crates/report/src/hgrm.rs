@@ -1,4 +1,4 @@
-//! Service times in the format of HdrHistogram's percentile distributions: `.hgrm`, for its plotter and other tools
+//! Service times in the format of `HdrHistogram`'s percentile distributions: `.hgrm`, for its plotter and other tools
 //! (<https://hdrhistogram.github.io/HdrHistogram/plotFiles.html>).
 //!
 //! Values are in milliseconds, over all rounds together. A run with several cells has several distributions, each
